@@ -1,1 +1,1 @@
-"""The simulator: the same Node under simulated time, network and disk."""
+"""The simulator: runs the same Node as a real broker on simulated time, network and disk."""

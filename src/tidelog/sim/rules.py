@@ -1,7 +1,7 @@
-"""The rules of simulated nodes: those of the source, except for the rules that a run replaces.
+"""Replaces rules of simulated nodes for the time of a run.
 
-The source has no branch for a wrong rule. To show the purpose of a rule, a run replaces a function,
-method or class in the module that uses it, and restores it afterwards.
+The code of a node has no branch for a wrong rule. To show what happens without a rule, a run
+replaces a function, method or class in the module that uses it, and restores it afterwards.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ class Replacement:
 
 @dataclass(frozen=True)
 class Rules:
-    """The replacements of one run; empty for the rules of the source."""
+    """The replacements of one run. Without replacements, the nodes run unchanged."""
 
     name: str = ""
     replacements: tuple[Replacement, ...] = ()

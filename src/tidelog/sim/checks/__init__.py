@@ -1,1 +1,1 @@
-"""The checker: compares all replicas after every event, and reports changes to the invariants."""
+"""The checker: finds what each event has changed, and passes the changes to the invariants."""

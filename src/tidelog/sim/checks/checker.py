@@ -1,7 +1,8 @@
-"""Compares a node's state before and after every event, and reports changes to the invariants.
+"""Compares a node's state before and after every event, and passes the changes to the invariants.
 
-The checker reads a node's state through `node.inspection`. It runs after every event, so it must be
-cheap: an unchanged replica costs a few comparisons, and only new batches are read.
+The checker reads a node's state through `node.inspection`. It runs after every event and must
+therefore be cheap. An unchanged replica costs a few comparisons, and the checker reads only new
+batches.
 """
 
 from collections import Counter
@@ -45,7 +46,7 @@ class CheckObserver(Protocol):
     def copy_changed(self, copy: Copy, what: str) -> None: ...
 
     def image_changed(self) -> None:
-        """Called when a node has applied newer metadata than all others so far."""
+        """Called when a node has applied newer metadata than any node before."""
 
 
 class _Seen:
@@ -145,7 +146,7 @@ class Checker:
             self._drop_closed(host.id, seen, set(replicas))
 
     def _see_followers(self, host: SimHost, copy: Copy, leader: PartitionLeader) -> None:
-        """Report the progress of followers that a leader knows, and the ISR that it proposes."""
+        """Report the follower progress that a leader knows, and the ISR that it proposes."""
         if leader is not copy.leader:
             copy.leader, copy.ends, copy.proposed = leader, {}, None
             copy.level_at = dict.fromkeys(leader.isr, host.clock.now)
@@ -155,7 +156,8 @@ class Checker:
             followers = follower_progress(leader)
             copy.runs = {one: p.broker_epoch for one, p in followers.items()}
             for follower, progress in followers.items():
-                # The last fetch shows that the follower was at the log end before this event.
+                # The leader knows from the last fetch that the follower was at the log end before
+                # this event.
                 was_level = before.get(follower) == progress.end >= before.get(copy.node, 0)
                 if was_level or progress.end >= leader.end:
                     copy.level_at[follower] = progress.last_fetch
@@ -248,11 +250,11 @@ class Checker:
             self._say(copy, f"node {copy.node} commits to {watermark}")
 
     def _before_damage(self, copy: Copy, found: list[Batch], end: Offset) -> list[Batch]:
-        """Replace damaged batches by those that the log held when the node last ran.
+        """Replace damaged batches with the batches that the log held when the node last ran.
 
-        The batches before the first damaged one come from `found`. All others come from the log of
-        the last run, also where a damaged header has ended the read early. Batches that were
-        fetched after the start never count as damaged.
+        The batches before the first damaged one come from `found`. All later batches come from the
+        log of the last run, even if a damaged header ended the read early. Batches that the node
+        fetched after its start never count as damaged.
         """
         stopped = self.scene.copies_at_stop.get(copy.node, {}).get(copy.partition)
         if stopped is None or stopped.ledger is not copy.ledger or copy.ledger.is_metadata:

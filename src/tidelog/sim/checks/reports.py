@@ -1,4 +1,4 @@
-"""Captures the warnings and errors of simulated nodes, whether or not logging shows them."""
+"""Captures the warnings and errors of simulated nodes, even if logging does not show them."""
 
 import logging
 from collections.abc import Iterator

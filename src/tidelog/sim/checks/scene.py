@@ -1,7 +1,8 @@
 """The state that the checkers observe: the copies of each partition on running nodes.
 
-`CommittedRecords` belongs to a partition and outlives nodes: it knows every batch that was written
-and the records that were committed. A `Copy` is one replica in one run of its node.
+`CommittedRecords` belongs to a partition. It lists every batch that was written to any replica, and
+the records that were committed. It stays when a node stops. A `Copy` is one replica in one run of
+its node.
 """
 
 from dataclasses import dataclass, field
@@ -48,10 +49,10 @@ class CommittedRecords:
     committed_by: dict[LeaderEpoch, Offset] = field(default_factory=dict)
     """The committed end offset that the leader of each epoch has reported.
 
-    The key NO_EPOCH stands for followers, whose high watermark counts in the metadata log.
+    The key NO_EPOCH is for followers of the metadata log, whose high watermarks count as well.
     """
     leaders: dict[LeaderEpoch, tuple[NodeId, int]] = field(default_factory=dict)
-    """The node that leads each epoch, and the number of that node's starts so far."""
+    """The node that leads each epoch, and how often that node had started by then."""
     unclean_epochs: set[LeaderEpoch] = field(default_factory=set)
     """Epochs of uncleanly elected leaders, which may lack committed records."""
     lost: int = 0
@@ -84,7 +85,7 @@ class Copy:
     opened_end: Offset = 0
     """The log end offset when the log was opened. Records below it were read from disk."""
     rotten_at: Offset | None = None
-    """The first damaged offset: from here on the files differ from `log`.
+    """The first damaged offset. From here on, the files differ from `log`.
 
     The replica must detect the damage and fetch these records again before the simulation ends.
     """
@@ -102,7 +103,7 @@ class Stance(NamedTuple):
     epoch: LeaderEpoch
     role: type[Role]
     is_content: bool
-    """Whether the voter leads or has contact with the leader, so that it rejects pre-votes."""
+    """Whether the voter leads or has contact with the leader. If so, it rejects pre-votes."""
     voters: tuple[NodeId, ...]
 
 
@@ -112,7 +113,7 @@ class Scene:
     is_beyond: bool = False
     ledgers: dict[tuple[TopicId, int], CommittedRecords] = field(default_factory=dict)
     by_name: dict[TopicPartition, CommittedRecords] = field(default_factory=dict)
-    """The newest partition of each name; earlier ones belong to deleted topics."""
+    """The newest partition of each name. Older partitions of a name belong to deleted topics."""
     copies: dict[NodeId, dict[TopicPartition, Copy]] = field(default_factory=dict)
     broker_epochs: dict[NodeId, int] = field(default_factory=dict)
     """The broker epoch of each running node."""

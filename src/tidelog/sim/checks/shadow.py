@@ -17,7 +17,7 @@ class Batch(NamedTuple):
     last: Offset
     epoch: LeaderEpoch
     crc: int
-    """The checksum; it covers only fields that brokers do not change."""
+    """The checksum, which covers only fields that brokers do not change."""
     producer_id: ProducerId
     producer_epoch: int
     sequence: int
@@ -77,7 +77,7 @@ class ShadowLog:
         return self.batches[place] if place >= 0 else None
 
     def last_of(self, producer_id: int, base: Offset) -> Batch | None:
-        """A producer's last batch with a sequence that begins before this offset."""
+        """The producer's last batch that begins before this offset and has a sequence number."""
         for place in range(bisect_right(self._bases, base - 1) - 1, -1, -1):
             found = self.batches[place]
             if found.producer_id == producer_id and found.sequence >= 0:
@@ -87,7 +87,7 @@ class ShadowLog:
     def agreed_end(self, other: "ShadowLog") -> Offset:
         """The offset after the last batch that both logs hold.
 
-        By log matching, the logs agree up to this offset.
+        By the log matching invariant, the logs are equal up to this offset.
         """
         for batch in reversed(self.batches):
             found = other.at(batch.base)
@@ -97,7 +97,7 @@ class ShadowLog:
 
 
 def read_batches(log: PartitionLog, start: Offset) -> list[Batch]:
-    """Read the log's batches from an offset on, as far as it is readable."""
+    """Read the log's batches from `start` on, up to the first one that cannot be read."""
     found: list[Batch] = []
     offset, end = max(start, log.log_start_offset), log.log_end_offset
     while offset < end:

@@ -1,4 +1,4 @@
-"""A simulated client: one connection, with responses in the order of requests."""
+"""A simulated client: one connection, on which responses arrive in the order of the requests."""
 
 from collections import deque
 from collections.abc import Callable

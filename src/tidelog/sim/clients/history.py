@@ -1,4 +1,4 @@
-"""The requests of clients and the responses that they received, in order of time."""
+"""What clients have observed: acknowledged writes in order of time, errors and losses."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -16,10 +16,10 @@ class ClientWrite(NamedTuple):
     base_offset: Offset
     records: int
     crc: int
-    """The checksum of the batch as sent; it covers only fields that brokers do not change."""
+    """The checksum of the sent batch, which covers only fields that brokers do not change."""
     acks: int
     sent_at: Millis
-    """When it was first sent."""
+    """When the batch was first sent."""
     answered_at: Millis
 
     @property
@@ -43,7 +43,7 @@ class History:
     acknowledged: list[ClientWrite] = field(default_factory=list)
     refused: Counter[ErrorCode] = field(default_factory=Counter)
     unanswered: int = 0
-    """Producer requests without a response: the connection was lost, or the client gave up."""
+    """Produce requests without a response, because a connection was lost or the client gave up."""
     records_read: int = 0
     lost: list[Lost] = field(default_factory=list)
     """Acknowledged writes that no log holds after all faults have ended."""

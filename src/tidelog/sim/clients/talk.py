@@ -17,7 +17,7 @@ class Asked:
     def __init__(self) -> None:
         self.is_done = False
         self.answer: Any = None
-        """The response; None until it arrives, and if the connection was lost."""
+        """The response. None until it arrives, and None if the connection was lost."""
 
 
 class Talk:

@@ -1,1 +1,1 @@
-"""Faults: their kinds, their execution, and the budget that the protocol must survive."""
+"""Faults: their kinds, their execution, and the budget of faults that the protocol survives."""

@@ -1,23 +1,25 @@
-"""The fault budget: the faults that the protocol survives, so that any failure within it is a bug.
+"""The fault budget: the faults that the protocol must survive. A failure within it is a bug.
 
 At any moment the budget allows:
 
 * **Any network fault.** Any number of links may be cut, slow or lossy, in one direction or both.
-  Committed records survive. Without a majority nothing progresses until the network heals.
+  Committed records survive. Without a majority, the cluster makes no progress until the network
+  heals.
 * **Faults of a minority of nodes.** A node is stopped, paused, isolated or given a bad disk only
-  while the others are a majority. Metadata is synced before it is committed, so more faults would
-  lose no data, but a cluster without a majority makes no progress. Only a blackout stops all nodes.
+  while the other working nodes are a majority. Without a majority the cluster would make no
+  progress. It would lose no metadata, because metadata is synced before it is committed. Only a
+  blackout stops all nodes.
 * **Loss of unsynced data** (power loss, failed fsync, flipped bit), as long as fewer than
   min.insync.replicas replicas of a partition have ended uncleanly. Every committed record is on at
-  least min.insync.replicas replicas. A replica counts until it is in sync again. Kills count as
-  well, because a replica that ended uncleanly is no longer eligible to lead (KIP-966).
-* **Any number of kills**, as long as no replica has lost data: the page cache survives a kill.
-* **Any power loss of a partition that flushes before it acknowledges (flush.messages=1)**,
-  including a blackout.
+  least min.insync.replicas replicas. A replica that ended uncleanly counts until it is in sync
+  again. A killed replica counts as well, because it is no longer eligible to lead (KIP-966).
+* **Any number of kills**, as long as no replica has lost data. The page cache survives a kill.
+* **Any power loss, also a blackout, for a partition that flushes before it acknowledges**
+  (flush.messages=1).
 * **One bad disk at a time.** A full, read-only or failing disk stops its node or its directory.
-* **Damage to any file of one node at a time while it is down.** Another node may be damaged when
-  the first one is back in sync and has read the metadata again. A flush does not protect a file
-  against damage.
+* **Damage to any file of one node at a time, while that node is down.** Another node may be damaged
+  once the first node is back in sync and has read the metadata again. A flush does not protect a
+  file against damage.
 * **Clocks that differ and drift**, because they only measure timeouts.
 
 With `Plan.beyond` the budget is unlimited. A leader may then lack committed records only if its
@@ -44,12 +46,12 @@ class Budget:
         self._isolated: set[NodeId] = set()
         self._bad_disks: set[NodeId] = set()
         self._damaged: dict[NodeId, Offset] = {}
-        """The metadata offset that each damaged voter must reach before another may be damaged."""
+        """The metadata offset that each damaged node must reach before another may be damaged."""
 
     # -- allowed faults ----------------------------------------------------------------------------
 
     def allows_absence(self, host: SimHost) -> bool:
-        """Whether this node works, and the other working nodes are still a majority without it."""
+        """Whether this node works, and the other working nodes are a majority without it."""
         if self._is_open:
             return host.is_up and not host.is_paused
         works = [one for one in self._cluster.hosts.values() if self._works(one)]

@@ -1,19 +1,21 @@
 """Damage at rest: a file changes without a write while its machine is down.
 
-`is_visible` returns whether Kafka's formats reveal the damage; a node must then report it. Damage
-is not visible in these cases:
+`is_visible` returns whether a node can detect the damage from Kafka's formats. If so, the node must
+report the damage. Damage is not visible in these cases:
 
-* An index, a producer snapshot or an older metadata snapshot is derived data. A node validates
-  such a file only when it uses it. Only a missing index is visible, if the node stopped cleanly. In
-  the metadata log, a missing index is visible only for segments below the recovery point. A crash
-  may leave later segments without an index, so every start scans them and rebuilds it.
+* The file is an index, a producer snapshot or an older metadata snapshot. These files are derived
+  data, and a node validates such a file only when it uses the file. There is one exception: if the
+  node stopped cleanly, a missing index is visible. In the metadata log, this holds only for
+  segments below the recovery point. A crash may leave later segments without an index, so every
+  start scans these segments and rebuilds the index.
 * A text file (checkpoints, quorum-state, meta.properties) has no checksum. If it is still
   well-formed, its numbers may be wrong.
 * If the node stopped uncleanly, damage after the recovery point of a log may look like an append
-  that a kill has torn, or like one that power loss has removed.
+  that a kill interrupted, or like an append that a power loss removed.
 * The topic id of the metadata log is constant, so its partition.metadata is never read.
 * Files that were set aside or are about to be deleted are never read.
-* The clean-shutdown mark and the boot mark are optional: without them a node assumes the worst.
+* The clean-shutdown mark and the boot mark are optional. Without them, a node assumes an unclean
+  stop and a restart of its machine.
 """
 
 import json
@@ -55,12 +57,12 @@ class Harm(NamedTuple):
 
     @property
     def names(self) -> set[str]:
-        """Names of the damaged files. A report of the damage must contain at least one of them."""
+        """Names for the damaged files. A report of the damage must contain at least one name."""
         return names_of(self.paths)
 
 
 def names_of(paths: tuple[str, ...]) -> set[str]:
-    """The first part of each path. The metadata log has other names in reports, too."""
+    """The first part of each path, and the further names that reports use for the metadata log."""
     found = {path.partition("/")[0] for path in paths}
     if METADATA in found:
         found |= {"metadata log", QUORUM_STATE, "snapshot"}
@@ -76,7 +78,7 @@ def is_visible(paths: tuple[str, ...], before: Files, after: Files, *, was_clean
 
 
 def recovery_points(files: Files) -> dict[str, Offset]:
-    """The recovery point of each directory, up to which its records were synced."""
+    """The recovery point of each partition directory: records below it were synced."""
     text = files.get(names.RECOVERY_POINT_CHECKPOINT, b"").decode(errors="replace")
     rows = [line.split() for line in text.splitlines()[2:]]
     return {f"{row[0]}-{row[1]}": int(row[2]) for row in rows if len(row) == 3}
@@ -164,9 +166,9 @@ def _is_state(content: bytes) -> bool:
 
 
 def damage(disk: SimDisk, dice: Dice) -> Harm | None:
-    """Damage one or two files of the disk; None if that changes nothing.
+    """Damage one or two files of the disk; None if the drawn damage would change nothing.
 
-    meta.properties is excluded, because a node rightly refuses to start without it.
+    meta.properties is excluded, because a node correctly refuses to start without this file.
     """
     paths = [path for path in disk.files() if path != names.META_PROPERTIES]
     path, other = _drawn(paths, dice), _drawn(paths, dice)
@@ -199,7 +201,10 @@ def damage(disk: SimDisk, dice: Dice) -> Harm | None:
 
 
 def _could_be(one: str, other: str) -> bool:
-    """Whether a node would accept one file as the other: batches do not name their partition."""
+    """Whether a node would accept one file in place of the other.
+
+    A batch does not name its partition, so a node accepts the segments of another partition.
+    """
     name = one.rpartition("/")[2]
     return one == other or (name.endswith(names.LOG) and name == other.rpartition("/")[2])
 

@@ -1,8 +1,8 @@
 """Faults as values: the kind, the machines, the time and the duration.
 
-Each fault starts and ends on its own, so any fault can be removed from a schedule. `KINDS`
-describes each kind, `sim/faults/strikes.py` executes faults, and `sim/faults/budget.py` defines the
-faults that the protocol must survive.
+The start and end of a fault do not depend on other faults, so any fault can be removed from a
+schedule. `KINDS` describes each kind. `sim/faults/strikes.py` executes faults, and
+`sim/faults/budget.py` defines the faults that the protocol must survive.
 """
 
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from tidelog.model.ids import Millis, NodeId
 
 LEADER: NodeId = 0
-"""In a fault: the leader of the first partition at that time, in the newest image."""
+"""Stands for the leader of the first partition when the fault starts, by the newest image."""
 CONTROLLER: NodeId = -1
-"""In a fault: the active controller at that time."""
+"""Stands for the active controller when the fault starts."""
 NEXT_LEADER: NodeId = -2
-"""In a fault: the first in-sync follower of the first partition; if possible not the controller."""
+"""Stands for the first in-sync follower of the first partition, if possible not the controller."""
 LAST_FOLLOWER: NodeId = -3
-"""In a fault: the last follower of the first partition; if possible not the controller."""
+"""Stands for the last follower of the first partition, if possible not the controller."""
 
 CLOCK_STEP = "clock-step"
 
@@ -59,8 +59,9 @@ class Fault:
     """The size of the fault, in a unit that depends on its kind.
 
     It is the added delay in ms (slow-link, slow-disk), the lost segments per thousand (lossy-link),
-    the drift in parts per thousand, or the clock step in ms. For damage, 1 means that a controlled
-    shutdown precedes it, and 0 means a kill.
+    the drift in parts per thousand, or the clock step in ms. For damage, the amount is 1 if a
+    controlled shutdown precedes the damage, and 0 if a kill precedes it. For a blackout, it is the
+    longest time in ms that a node starts late.
     """
 
     def __post_init__(self) -> None:

@@ -1,6 +1,6 @@
-"""Recipes: fault sequences that cause a known loss under a wrong rule, but are rarely drawn.
+"""Recipes: fault sequences that expose a known wrong rule, and that random draws rarely produce.
 
-Each recipe is a short schedule with random times around the critical ones.
+Each recipe is a short schedule, whose times vary randomly around the critical times.
 """
 
 from collections.abc import Callable
@@ -26,9 +26,10 @@ def last_one_standing(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, 
 def unheard_commit(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
     """The next leader does not know of a commit, and a follower returns without the record (F13).
 
-    The last follower is killed, so the leader may commit without it. The leader's link is slow, so
-    the other follower is elected before it learns of the commit. The last follower starts again,
-    and registers before it can reach the new leader. Its own slow link delays its fetches.
+    The last follower is killed, so the leader may commit without that follower. The leader's link
+    is slow. When the leader is killed too, the other follower is elected before it learns of the
+    commit. The last follower starts again, and registers before it can reach the new leader. A slow
+    link of the last follower delays its fetches.
     """
     slow = 200 + dice.below(400)
     down = dice.below(300)

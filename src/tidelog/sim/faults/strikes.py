@@ -1,6 +1,6 @@
-"""Executes a schedule: each fault starts at its time if the budget allows it, and ends later.
+"""Executes a schedule: each fault starts at its time, if the budget allows it, and ends later.
 
-`calm` ends all faults and starts every node that is down; the cluster must then recover.
+`calm` ends all faults and starts every node that is down. The cluster must then recover.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ class Strikes:
         self._counts = counts
         self._begun_at = begun_at
         self._partition = partition
-        """The partition whose leader a fault refers to."""
+        """The partition that LEADER and the other roles in a fault refer to."""
         self._recorder = recorder
         self._dice = cluster.world.dice.fork("strikes")
         self._is_calm = False
@@ -132,7 +132,7 @@ class Strikes:
         return self._cluster.hosts[others[0 if meant == NEXT_LEADER else -1]]
 
     def _other(self, fault: Fault, host: SimHost) -> SimHost:
-        """The second machine of a fault, or the next one if it equals the first."""
+        """The second machine of a fault, or the next machine if it is the same as the first."""
         other = self._host(fault.nodes[1])
         return other if other is not host else self._host(host.id % len(self._cluster.hosts) + 1)
 
@@ -252,7 +252,7 @@ class Strikes:
     # -- disks -------------------------------------------------------------------------------------
 
     def _slow_disk(self, fault: Fault, host: SimHost) -> Undo | None:
-        """Slow down fsync; a node whose fsync takes too long stops itself (F33)."""
+        """Slow down fsync. If an fsync takes too long, the node stops itself (F33)."""
         if not self._budget.allows_bad_disk(host, is_lossy=False):
             return None
         self._breaks(host, is_lossy=False)
@@ -302,7 +302,7 @@ class Strikes:
         return lambda: self._start(host)
 
     def _flip(self, host: SimHost) -> None:
-        """Flip a bit in an unsynced batch, if there is one; the checksum of the batch covers it."""
+        """Flip a bit in an unsynced batch, if there is one, at a place that the checksum covers."""
         places: list[tuple[str, int]] = []
         for directory in host.disk.list(""):
             for name in host.disk.list(directory):
@@ -347,7 +347,7 @@ class Strikes:
         return lambda: host.drift(0)
 
     def _set_clock(self, fault: Fault, host: SimHost) -> Undo | None:
-        """Set the clock of one machine, or of all if none is named; undo it at the end."""
+        """Set the clock of one machine, or of all machines if none is named; undo it at the end."""
         hosts = [host] if fault.nodes else list(self._cluster.hosts.values())
 
         def set_all(by_ms: Millis) -> None:

@@ -37,7 +37,7 @@ class Wounds:
     def strike(
         self, fault: Fault, host: SimHost, start: Callable[[SimHost], None]
     ) -> Callable[[], None] | None:
-        """Stop the node and damage one of its files; `start` is called to start it again."""
+        """Stop the node and damage its files; the returned function starts the node again."""
         if not self._budget.allows_damage(host):
             return None
         self._budget.damaged(host)
@@ -51,7 +51,7 @@ class Wounds:
 
     def _damage_when_down(self, host: SimHost, run: int) -> None:
         if host.runs != run:
-            return  # another fault has restarted it
+            return  # another fault has restarted the node
         if host.is_up:
             self._world.after(LOOK_AGAIN_MS, partial(self._damage_when_down, host, run))
         else:

@@ -1,7 +1,8 @@
-"""The invariants, one file for each; every invariant is checked after the events that concern it.
+"""The invariants, one file for each. An invariant is checked after every event that concerns it.
 
-An invariant receives the changes that an event has made to a node, and checks only those. `ALL`
-lists the safety invariants, which always hold. `liveness` holds some time after the last fault.
+An invariant receives the changes that an event has made to a node, and checks only these changes.
+`ALL` lists the safety invariants, which must always hold. `liveness` must hold some time after the
+last fault.
 """
 
 from tidelog.sim.invariants.acknowledged_kept import AcknowledgedKept

@@ -1,6 +1,6 @@
 """A write acknowledged with acks=all is committed, unchanged, at the acknowledged offset.
 
-By leader completeness, every later leader's log contains it.
+By leader completeness, every later leader's log contains this write.
 """
 
 from tidelog.sim.clients.history import ClientWrite

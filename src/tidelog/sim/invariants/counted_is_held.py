@@ -1,8 +1,9 @@
 """A follower holds all records that its leader assumes it to hold (F04, F14, F15).
 
-A fetch at offset N tells the leader that the follower holds all records below N. The check skips
-leaders of earlier epochs, because a follower may truncate in a later one. It also skips followers
-that have restarted since their last fetch, because they may have lost records.
+If a follower fetches at offset N, its leader assumes that the follower holds all records below N.
+The check skips leaders of earlier epochs, because a follower may truncate its log in a later epoch.
+It also skips followers that have restarted since their last fetch, because they may have lost
+records.
 """
 
 from tidelog.sim.checks.scene import Copy

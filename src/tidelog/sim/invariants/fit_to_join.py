@@ -1,4 +1,4 @@
-"""A replica that joins an in-sync set is neither fenced nor shutting down at that time (F16)."""
+"""A replica joins an in-sync set only if its broker is not fenced and not shutting down (F16)."""
 
 from tidelog.controller.image.image import ClusterImage
 from tidelog.model.ids import NodeId, Offset, TopicId

@@ -1,4 +1,4 @@
-"""The events of the checker; each invariant overrides those that it needs."""
+"""The methods that the checker calls. Each invariant overrides the methods that it needs."""
 
 from collections.abc import Sequence, Set
 from typing import ClassVar
@@ -17,7 +17,7 @@ class Invariant:
         self.scene = scene
 
     def appended(self, copy: Copy, batches: Sequence[Batch]) -> None:
-        """A log has appended these batches, or contained them when its node started."""
+        """A log has appended these batches, or held them when its node started."""
 
     def cut(self, copy: Copy, before: Offset) -> None:
         """A log was truncated."""
@@ -32,7 +32,7 @@ class Invariant:
         """A leader has changed the end offset that it assumes for a replica."""
 
     def shrinking(self, copy: Copy, left: Set[NodeId], since: Millis) -> None:
-        """A leader proposes to drop `left`. None of them may have been caught up after `since`."""
+        """A leader proposes to drop the replicas `left`, which must have lagged since `since`."""
 
     def stance_changed(self, stance: Stance, now: Millis) -> None:
         """The election state of a metadata quorum voter has changed."""

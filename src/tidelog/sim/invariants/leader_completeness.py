@@ -1,12 +1,13 @@
 """Leader completeness: a leader holds all records that were committed in earlier epochs.
 
-A node that was elected and then paused may learn of its election after others have led and
-committed records that it lacks. Such a node does not violate the invariant: it cannot commit any
-record, because its followers follow another leader.
+A node that was elected and then paused may learn of its election late. By then, other leaders may
+have committed records that the node lacks. This does not violate the invariant. The node cannot
+commit any record, because its followers follow another leader.
 
-The checker learns the committed offsets from the high watermarks of leaders (and, for the metadata
-log, of any node). By log matching it is enough to compare the last committed batch. Beyond the
-fault budget, a leader may lack records if its election is marked as unclean.
+The checker learns the committed offsets from the high watermarks of leaders. For the metadata log,
+it uses the high watermarks of all nodes. By log matching, it is enough to compare the last
+committed batch. Beyond the fault budget, a leader may lack records if its election is marked as
+unclean.
 """
 
 from tidelog.model.ids import NO_EPOCH, Offset
@@ -40,7 +41,7 @@ class LeaderCompleteness(Invariant):
             return
         if self.scene.is_beyond and any(epoch > copy.epoch for epoch in ledger.unclean_epochs):
             ledger.lost += max(0, copy.high_watermark - before)
-            return  # lost: an unclean leader that this node does not know yet will truncate them
+            return  # these records are lost: an unclean leader with a later epoch truncates them
         settled = min(copy.high_watermark, ledger.committed_end)
         if not self._holds(copy, settled):
             raise self.violated(

@@ -1,8 +1,9 @@
 """A leader drops only followers that have lagged for longer than the lag time (F23, F25).
 
-The number of missing records does not matter, because a burst makes every follower lag. A follower
-stays if a fetch within the lag time reached the log end, or if the leader was elected within the
-lag time. A violation loses no record, but the ISR shrinks and grows with the load.
+The lag time is replica.lag.time.max.ms. The number of missing records does not matter, because a
+burst makes every follower lag. A follower stays if one of its fetches reached the log end within
+the lag time, or if the leader was elected within the lag time. A violation of this rule loses no
+record, but the ISR would shrink and grow with the load.
 """
 
 from collections.abc import Set

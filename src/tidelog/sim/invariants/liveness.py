@@ -1,7 +1,8 @@
 """Liveness: after the last fault, the cluster recovers within a bounded simulated time.
 
-Every node is ready, all nodes hold the same image, every partition has a leader and a full in-sync
-set with equal logs, reassignments are complete, and no client waits for a response.
+The cluster has recovered when these conditions hold. Every node is ready, and all nodes hold the
+same metadata image. Every partition has a leader, all its replicas are in sync, and their logs are
+equal. Reassignments are complete, and no client waits for a response.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,7 @@
-"""Log matching: if two logs hold a batch of the same epoch at the same offset, they agree up to it.
+"""Log matching: two logs that share a batch are equal up to this batch.
 
-The check is inductive: it compares such a batch, and the batch before it, in all logs.
+Two logs share a batch if both hold a batch of the same epoch at the same offset. The check is
+inductive. It compares these two batches, and the batch before each of them.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Metadata matches: two nodes that have applied the same offset hold the same image."""
+"""Metadata matches: two nodes that have applied the same metadata offset hold the same image."""
 
 from tidelog.controller.image.image import ClusterImage
 from tidelog.model.ids import NodeId, Offset

@@ -1,4 +1,4 @@
-"""In each epoch only one node leads, and it does not lead again after a restart (F17)."""
+"""In each epoch only one node leads, and after a restart it does not lead in that epoch (F17)."""
 
 from tidelog.sim.checks.scene import Copy
 from tidelog.sim.invariants.invariant import Invariant

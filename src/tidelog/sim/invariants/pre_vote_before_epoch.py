@@ -1,9 +1,9 @@
 """A voter starts a new epoch of the metadata quorum only if a majority would vote for it (F36).
 
-A new epoch deposes the current leader, so a pre-vote precedes it (KIP-996). The leader, and every
-voter in contact with it, rejects the pre-vote. A voter that starts an epoch therefore belongs to a
-majority of voters that have been without a leader at some time since the pre-vote began. Needless
-elections lose no records, but they block all metadata changes.
+A new epoch deposes the current leader, so a voter must first win a pre-vote (KIP-996). The leader,
+and every voter that has contact with the leader, rejects the pre-vote. When a voter starts an
+epoch, a majority of voters must therefore have been without a leader at some time since the
+pre-vote began. Needless elections lose no records, but they block all metadata changes.
 """
 
 from typing import NamedTuple
@@ -37,7 +37,8 @@ class PreVoteBeforeEpoch(Invariant):
         if before is None or before.is_content is not stance.is_content:
             self._turned[node] = now
         if stance.role is Prospective:
-            # The first round of pre-votes in an epoch counts: late responses to it remain valid.
+            # Keep the time of the first pre-vote in an epoch, because late responses to this
+            # pre-vote remain valid.
             since = self._asked_since(stance, stance.epoch, now)
             self._asking[node] = _Asking(stance.run, stance.epoch, since)
         if before is None or before.run != stance.run:

@@ -1,7 +1,8 @@
 """Every replica that may be elected holds all committed records.
 
-The leader of an epoch commits with all members of the controller's in-sync set (F12). Each member
-holds all records committed so far, unless it has restarted and the cluster does not know that yet.
+The leader of an epoch commits a record only when all members of the controller's in-sync set hold
+it (F12). Each member holds all records committed so far. The check skips a member that has
+restarted if the controller does not know of the restart yet.
 """
 
 from tidelog.controller.image.image import ClusterImage, PartitionImage
@@ -50,7 +51,7 @@ class QuorumSuperset(Invariant):
             if copy is None or broker is None or settled is None or end <= copy.start:
                 continue
             if self.scene.broker_epochs.get(member) != broker.epoch:
-                continue  # it has restarted, and the cluster does not know that yet
+                continue  # it has restarted, and the controller does not know that yet
             found = copy.log.at(end - 1)
             if found is None or found.key != settled.key:
                 raise self.violated(

@@ -62,7 +62,7 @@ class SimCluster:
 
     @property
     def controllers(self) -> list[SimHost]:
-        """Nodes that consider themselves the active controller; a paused one may be wrong."""
+        """Nodes that consider themselves the active controller; a paused node may be wrong."""
         return [host for host in self.up if host.node and host.node.is_active_controller]
 
     @property
@@ -71,7 +71,7 @@ class SimCluster:
         return bool(self.up) and all(host.node and host.node.is_ready for host in self.up)
 
     def start(self, *nodes: NodeId) -> None:
-        """Start these nodes, or all that are not running."""
+        """Start these nodes, or all nodes that are not running."""
         for host in self.hosts.values():
             if not host.is_up and (not nodes or host.id in nodes):
                 host.start()

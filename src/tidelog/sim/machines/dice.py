@@ -11,7 +11,7 @@ class SeededDice:
         self._bits = self._random.getrandbits
 
     def fork(self, name: str) -> "SeededDice":
-        """Independent dice for one purpose, so that their use does not affect other dice."""
+        """New dice for one purpose, whose draws do not depend on other dice or affect them."""
         return SeededDice(f"{self._seed}/{name}")
 
     def below(self, bound: int) -> int:
@@ -26,6 +26,6 @@ class SeededDice:
     def uuid(self) -> UUID:
         while True:
             made = UUID(int=self._random.getrandbits(128), version=4)
-            # The base64 form must not start with a dash: a command line would read it as an option.
+            # If the base64 form started with a dash, a command line would read it as an option.
             if made.bytes[0] >> 2 != 62:
                 return made

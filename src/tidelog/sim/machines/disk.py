@@ -1,9 +1,10 @@
 """A disk in memory with a page cache: a power loss may lose or tear unsynced data.
 
-A write goes to the cache. `sync` makes a file's bytes durable, and `sync_directory` the names in a
-directory. At a crash every unsynced page is kept, lost or torn, and an unsynced file gets a size
-between its durable and its cached size. A random number of the unsynced changes to a directory
-survives, the oldest first. The dice decide all of this, so the same seed has the same outcome.
+A write goes to the cache. `sync` makes a file's bytes durable, and `sync_directory` makes the names
+in a directory durable. At a crash, every unsynced page is kept, lost or torn. An unsynced file gets
+a size between its durable and its cached size. Of the unsynced changes to a directory, the first
+few survive, and a random number decides how many. All random numbers come from the dice, so the
+same seed has the same outcome.
 """
 
 import errno
@@ -49,7 +50,7 @@ class DiskFaults:
 
 
 class SimFile:
-    """An open file; valid until the disk crashes, even if its name is removed."""
+    """An open file. It stays valid until the disk crashes, even if its name is removed."""
 
     __slots__ = ("_disk", "_inode", "_is_new", "path")
 
@@ -102,7 +103,7 @@ class SimFile:
             self._is_new = False
 
     def close(self) -> None:
-        """Do nothing: there is no resource to release."""
+        """Do nothing, because there is no resource to release."""
 
 
 _ENDLESS = 1 << 40
@@ -121,13 +122,13 @@ class SimDisk:
     # -- faults
 
     def crash(self, dice: Dice) -> None:
-        """Lose power: unsynced data is kept, lost or torn. Open files become invalid."""
+        """Simulate a power loss. Unsynced data is kept, lost or torn. Open files become invalid."""
         self._root = self._root.survive(dice)
         self._crashes += 1
         self._new_directories.clear()
 
     def kill(self) -> None:
-        """End the process: the cache survives. Open files become invalid."""
+        """Simulate the end of the process. The cache survives. Open files become invalid."""
         for inode in inodes_below(self._root):
             inode.handle = None
         self._new_directories.clear()
@@ -138,7 +139,7 @@ class SimDisk:
         inode.content[bit // 8] ^= 1 << bit % 8
 
     def rot(self, path: str, content: bytes | None) -> None:
-        """Replace the content of a file permanently, or remove it (None), without a write."""
+        """Replace the content of a file, or remove the file (None), without a write by the node."""
         parent, name = self._parent(path)
         for entries in (parent.entries, parent.durable):
             if content is None:
@@ -222,7 +223,7 @@ class SimDisk:
         return bytes(self._inode(path).content)
 
     def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """Replace a file atomically; the change is not durable until it is synced."""
+        """Replace a file atomically. If not `durable`, a later sync makes the change durable."""
         temporary = f"{path}.tmp"
         self.remove(temporary)
         file = self.open(temporary)

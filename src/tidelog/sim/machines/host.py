@@ -1,7 +1,7 @@
 """A simulated machine: the real Node on a simulated disk and a simulated network.
 
-A crash drops the Node object, and a power loss also drops unsynced data. A restart creates a new
-Node on the same disk. The node does not know that it is simulated.
+When the process ends, the host drops the Node object. At a power loss, unsynced data may be lost as
+well. A restart creates a new Node on the same disk. The node does not know that it is simulated.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ class SimHost:
         self.name = settings.listeners[0].host
         self.node: Node | None = None
         self.exit: Stop | None = None
-        """The exit status of the last process and the reason; None if it runs or was killed."""
+        """The exit status and reason of the last process; None if it still runs or was killed."""
         self.is_paused = False
         self.clock = DriftingClock(self.world)
         self.told: Callable[[SimHost], None] = _nobody_listens
@@ -67,7 +67,7 @@ class SimHost:
         self._conns: dict[ConnId, HostConnection] = {}
         self.jobs = SimJobs(self.world, self._dice, self.when_running, self.tell)
         self._slow_sync_in = 0
-        """The number of the run in which an fsync last started on a faulty disk."""
+        """The number of the latest run in which an fsync started on a faulty disk."""
         self._alarm: Millis | None = None
         self._missed: list[Callable[[], None]] = []
         self.wipe()
@@ -91,7 +91,7 @@ class SimHost:
     # -- start and end -----------------------------------------------------------------------------
 
     def wipe(self) -> None:
-        """Replace the disk by a new, formatted one."""
+        """Replace the disk with a new, formatted disk."""
         assert self.node is None
         self.disk = SimDisk()
         meta = MetaProperties(self.cluster_id, self.id, self._dice.uuid())
@@ -117,13 +117,13 @@ class SimHost:
         self.told(self)
 
     def kill(self) -> None:
-        """kill -9: the process ends, its writes stay in the page cache, its connections close."""
+        """kill -9. The process ends, its writes stay in the page cache, its connections close."""
         self._note("is killed")
         self._end_process()
         self.told(self)
 
     def lose_power(self) -> None:
-        """Lose power: unsynced data may be lost or torn, and no connection is closed."""
+        """Lose power. Unsynced data may be lost or torn, and peers do not see connections close."""
         self._note("loses power")
         self.network.lose_power(self.name)
         self._end_process()
@@ -140,18 +140,18 @@ class SimHost:
         self.told(self)
 
     def stop_now(self) -> None:
-        """Request an immediate stop: the logs are closed, and the process ends."""
+        """Request an immediate stop. The node closes its logs, and the process ends."""
         if self.node is not None:
             self._carry_out(self.node.stop_now(self.clock.now))
             self.told(self)
 
     def pause(self) -> None:
-        """SIGSTOP: the machine accepts connections and bytes, the process handles none of them."""
+        """SIGSTOP. The machine accepts connections and bytes, but the process handles none."""
         self._note("is paused")
         self.is_paused = True
 
     def resume(self) -> None:
-        """SIGCONT: handle everything that was received meanwhile, and then the timers."""
+        """SIGCONT. The process handles everything that was received meanwhile, and then timers."""
         self._note("goes on")
         self.is_paused = False
         missed, self._missed = self._missed, []
@@ -160,7 +160,7 @@ class SimHost:
         self._set_alarm()
 
     def when_running(self, news: Callable[[], None]) -> None:
-        """Run now, or when the process resumes."""
+        """Call `news` now, or when the process resumes if it is paused."""
         if self.is_paused:
             self._missed.append(news)
         else:
@@ -181,7 +181,7 @@ class SimHost:
         self.when_running(lambda: self.tell(WallClockMoved(self.wall_ahead_ms)))
 
     def _die(self, failure: Exception) -> None:
-        """End the process after an unexpected error, as a real one would."""
+        """End the process after an unexpected error, as a real process would end."""
         self._note(f"dies: {failure}")
         self._end_process()
         self.exit = Stop(1, str(failure))
@@ -289,7 +289,7 @@ class SimHost:
                 self.forget(conn.id)
 
     def _run(self, run: Run) -> None:
-        """Start a job. Its work happens at a random time before the node receives the result."""
+        """Start a job. The job does its work at a random time before the node gets the result."""
         slower_by = 0
         if run.job.work is Work.FLUSH:
             slower_by = self.disk.faults.sync_ms
@@ -313,7 +313,7 @@ class SimHost:
         self.world.after(self.clock.until(deadline), ring)
 
     def _ring(self) -> None:
-        """Wake the node, unless the deadline was cancelled meanwhile."""
+        """Send `Ticked` to the node, unless its deadline was cancelled or moved meanwhile."""
         deadline = self.node.next_deadline() if self.node is not None else None
         if deadline is not None and deadline <= self.clock.now:
             self.tell(Ticked())
@@ -321,7 +321,7 @@ class SimHost:
             self._set_alarm()
 
     def _soon(self, action: Callable[[], None]) -> None:
-        """Run as a separate event, if the same process still runs then."""
+        """Call `action` as a separate event, if the same process still runs then."""
         runs = self.runs
 
         def act() -> None:

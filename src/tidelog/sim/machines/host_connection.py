@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class HostConnection:
-    """A connection, and the frames that it has received while it is muted."""
+    """A connection, and the frames that arrived while the node had stopped reading it."""
 
     def __init__(self, host: "SimHost", id: ConnId, longest: int, side: Side | None = None) -> None:
         self.id = id

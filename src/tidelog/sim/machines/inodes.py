@@ -12,7 +12,7 @@ PAGE = 4096
 
 
 class Inode:
-    """A file's cached bytes, and the durable bytes that they replace."""
+    """A file's cached bytes, and the durable bytes that unsynced writes have replaced."""
 
     __slots__ = ("content", "durable_size", "handle", "hidden")
 
@@ -63,7 +63,7 @@ def _between(dice: Dice, one: int, other: int) -> int:
 
 
 class Directory:
-    """The names in a directory: current, durable, and the changes between the two."""
+    """The current names in a directory, its durable names, and the changes between them."""
 
     __slots__ = ("durable", "entries", "steps")
 

@@ -1,14 +1,14 @@
 """The simulated network: connections between machines, which may be slow, cut, reset or refused.
 
-A connection behaves as TCP does, with frames as units. Frames arrive in order or not at all. While
-a link is cut, frames wait, because TCP retransmits them. A process that ends closes its connections
-after all frames that it has sent. A machine without power does not answer, and resets its old
-connections when it is back.
+A connection behaves like TCP, but its unit is the frame. Frames arrive in order or not at all.
+While a link is cut, frames wait, because TCP retransmits them. If a process ends, its connections
+close after all frames that the process has sent. A machine without power does not answer. When it
+is back, it resets its old connections.
 
-A stream hides packet faults. A lost segment delays itself and all later bytes until it is
-retransmitted. Too many losses reset the connection. Duplicate or reordered requests therefore
-require two connections: a client gives one up and repeats the request on the next, while the first
-request is still in transit. Each connection has its own delays, so either request may arrive first.
+TCP hides packet faults. If a segment is lost, this segment and all later bytes wait until it is
+retransmitted. Requests can therefore be duplicated or reordered only on two connections. A client
+gives up one connection and repeats the request on the next, while the first request is still in
+transit. Each connection has its own delays, so either request may arrive first.
 """
 
 from collections import Counter, deque
@@ -24,14 +24,14 @@ Address: TypeAlias = tuple[str, int]
 _Trouble = TypeVar("_Trouble", str, tuple[str, str])
 
 RETRANSMIT_MS: Millis = 200
-"""When Linux first retransmits a lost segment; the interval doubles each time."""
+"""The time after which Linux first retransmits a lost segment. It doubles with each retry."""
 MAX_RETRANSMIT_MS: Millis = 5_000
 CONNECT_TIMEOUT_MS: Millis = 127_000
 """How long Linux tries to connect to an address that does not answer."""
 
 
 class Party(Protocol):
-    """The owner of one side of a connection, and its callbacks."""
+    """The owner of one side of a connection. The network calls these methods."""
 
     def connected(self, side: "Side") -> None:
         """The requested connection is established."""
@@ -41,7 +41,7 @@ class Party(Protocol):
     def received(self, frame: bytes) -> None: ...
 
     def lost(self) -> None:
-        """The other side closed the connection, or it was reset."""
+        """The other side closed the connection, or the connection was reset."""
 
 
 Accept: TypeAlias = Callable[["Side", str], Party]
@@ -49,7 +49,7 @@ Accept: TypeAlias = Callable[["Side", str], Party]
 
 
 class _Way:
-    """One direction of a connection: frames arrive in order after a delay, unless it is cut."""
+    """One direction of a connection. Frames arrive in order after a delay, or wait at a cut."""
 
     __slots__ = ("_is_moving", "_network", "_queue", "source", "target")
 
@@ -104,19 +104,19 @@ class Side:
             self._out.put(lambda: self.other.arrived(frame))
 
     def close(self) -> None:
-        """Close the side; the other side learns of it after all sent frames."""
+        """Close this side. The other side learns of the close after all sent frames."""
         if self.is_open:
             self._end()
             self._out.put(self.other.told_of_end)
 
     def vanish(self) -> None:
-        """Lose power: the other side does not learn of it."""
+        """End this side because its machine lost power. The other side does not learn of it."""
         self._end()
         self._has_vanished = True
         self._out.clear()
 
     def tell(self, arrive: Callable[[], None]) -> None:
-        """Deliver to the other side after all sent frames."""
+        """Call `arrive` at the other side after all sent frames."""
         self._out.put(arrive)
 
     def told_of_end(self) -> None:
@@ -164,7 +164,7 @@ class SimNetwork:
             del self._listening[address]
 
     def connect(self, source: str, to: Address, party: Party) -> Side:
-        """Start to connect; `close` on the result cancels it."""
+        """Start to connect. `close` on the returned side cancels the attempt."""
         near, far = Side(self, source, to[0]), Side(self, to[0], source)
         near.other, far.other = far, near
         near.party = party
@@ -206,11 +206,11 @@ class SimNetwork:
     # -- faults of machines and links --------------------------------------------------------------
 
     def cut(self, source: str, target: str) -> None:
-        """Block frames from `source` to `target`; the other direction is unaffected."""
+        """Block frames from `source` to `target`, but not in the other direction."""
         self._cuts[source, target] += 1
 
     def mend(self, source: str, target: str) -> None:
-        """Undo one cut of this direction. Waiting frames move on when no cut is left."""
+        """Undo one cut of this direction. Once no cut is left, waiting frames continue."""
         _take(self._cuts, (source, target))
         self._move_on()
 
@@ -227,7 +227,7 @@ class SimNetwork:
         self._move_on()
 
     def slow_down(self, machine: str, added_ms: Millis) -> None:
-        """Add up to this delay to all frames of the machine; a negative value undoes it."""
+        """Add up to this delay to all frames of the machine. The negative value undoes this."""
         self._slow[machine] += added_ms
 
     def lose_segments(self, machine: str, per_mille: int) -> None:
@@ -241,7 +241,7 @@ class SimNetwork:
         self._move_on()
 
     def reset(self, one: str, other: str) -> None:
-        """Reset the connections between two machines; both sides learn of it, data is lost."""
+        """Reset the connections between two machines. Both sides learn of it, and data is lost."""
         for side in list(self._sides):
             if side.place == one and side.other.place == other:
                 self.world.after(self.delay(one, other), side.told_of_end)
@@ -296,7 +296,7 @@ class SimNetwork:
 
 
 def _take(troubles: Counter[_Trouble], trouble: _Trouble) -> None:
-    """Decrement the counter unless everything was healed meanwhile."""
+    """Decrement the counter. It may already be 0, if `heal` was called meanwhile."""
     if troubles[trouble] > 1:
         troubles[trouble] -= 1
     else:

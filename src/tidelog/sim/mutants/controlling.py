@@ -1,4 +1,4 @@
-"""Wrong rules of controllers: for brokers after a crash, and for elections of the controller."""
+"""Wrong rules of controllers: about brokers after a crash, and about controller elections."""
 
 from collections.abc import Iterable
 

@@ -1,7 +1,8 @@
 """The rule of replica.lag.max.messages, which Kafka removed in 0.9.
 
-A follower that lacks more than this number of records is out of sync. Every number is wrong: a
-large enough burst exceeds it, so the ISR shrinks during the burst and grows again afterwards.
+By this rule, a follower is out of sync if it lacks more than this number of records. No number is
+right, because a large enough burst exceeds any number. The ISR then shrinks during the burst and
+grows again afterwards.
 """
 
 from collections.abc import Iterable

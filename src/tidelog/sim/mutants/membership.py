@@ -1,4 +1,4 @@
-"""Wrong rules for in-sync sets: for the high watermark, and for joining and leaving a set."""
+"""Wrong rules about in-sync sets: the high watermark, and joining and leaving a set."""
 
 from collections.abc import Iterable
 from dataclasses import replace

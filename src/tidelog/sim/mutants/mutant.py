@@ -1,7 +1,7 @@
 """A mutant: a known wrong rule, and the story that shows its effect.
 
-The source has no flag and no branch for it: `tidelog.sim.rules` replaces the right function by the
-wrong one during a run.
+The code of a node has no flag or branch for mutants. During a run, `tidelog.sim.rules` replaces the
+right function with the wrong function.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,13 +14,13 @@ from tidelog.sim.rules import Replacement, Rules
 class Mutant:
     name: str
     faults: tuple[str, ...]
-    """The faults that it causes, by their numbers in docs/faults.md."""
+    """The faults that the mutant causes, by their numbers in docs/faults.md."""
     wrong: str
     """The wrong rule in one sentence."""
     replacements: Callable[[], Iterable[Replacement]]
-    """Created for every run, because some wrong rules keep state."""
+    """Creates the replacements anew for every run, because some wrong rules keep state."""
     story: str
-    """The name of the story that detects it."""
+    """The name of the story that detects the mutant."""
 
     def rules(self) -> Rules:
         """The replacements for one run."""

@@ -1,8 +1,9 @@
-"""Kafka's earlier truncation rules, oldest first: each loses data that the next one keeps.
+"""Kafka's earlier truncation rules, oldest first. Each rule loses data that the next rule keeps.
 
-Before KIP-101 a follower truncated to its high watermark. With KIP-101 it asks once for the end of
-an epoch, and with KIP-279 it asks until the epochs match. Today every fetch carries both epochs,
-and the leader checks them (KIP-320, KIP-595).
+Before KIP-101, a follower truncated its log to its high watermark. With KIP-101, it asks its leader
+once for the end of an epoch. With KIP-279, it asks until the epochs match. Today every fetch
+carries the current leader epoch and the last fetched epoch, and the leader checks both (KIP-320,
+KIP-595).
 """
 
 from collections.abc import Iterable
@@ -22,7 +23,7 @@ _Asked = list[tuple[TopicId, list[FetchPartition]]]
 
 
 class _Lookups:
-    """The partitions of each fetcher that have been compared with their leader's epochs."""
+    """The partitions of each fetcher whose epochs have been compared with their leader's."""
 
     def __init__(self) -> None:
         self._done: WeakKeyDictionary[ReplicaFetcher, set[tuple[TopicId, int, LeaderEpoch]]] = (
@@ -51,7 +52,7 @@ def _to_high_watermark() -> Iterable[Replacement]:
 
 
 def _with_lookups(until_they_match: bool) -> Iterable[Replacement]:
-    """The follower compares epochs after a change of leader only; its fetches carry no epoch."""
+    """The follower compares epochs only after a change of leader. Later fetches carry no epoch."""
     lookups = _Lookups()
     right_changed, right_take_one = ReplicaFetcher._changed, ReplicaFetcher._take_one
 

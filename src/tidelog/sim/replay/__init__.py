@@ -1,1 +1,1 @@
-"""Replays: writes a simulated run as an HTML page that shows it moment by moment."""
+"""Replays: writes a simulated run as an HTML page that shows the run moment by moment."""

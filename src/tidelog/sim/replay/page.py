@@ -35,7 +35,7 @@ def page(run: RecordedRun) -> str:
     """The HTML document."""
     template = (files("tidelog.sim.replay") / "page.html").read_text(encoding="utf-8")
     told = json.dumps(_plain(run), separators=(",", ":"), ensure_ascii=False)
-    # Text of the run must not close the script element that contains it.
+    # Text of the run must not close the script element that contains this text.
     safe = told.replace("<", "\\u003c")
     return template.replace("@TITLE@", escape(run.title)).replace("@RUN@", safe)
 
@@ -53,7 +53,7 @@ def _plain(run: RecordedRun) -> dict[str, Any]:
 
 
 def first_write(frames: Sequence[Frame]) -> int:
-    """The index of the first frame with a record in a replica; the page opens there."""
+    """The index of the first frame in which a replica holds a record. The page opens there."""
     for place, frame in enumerate(frames):
         replicas = (one for partition in frame.scene.partitions for one in partition.replicas)
         if any(replica.end > 0 for replica in replicas):

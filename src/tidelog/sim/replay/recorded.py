@@ -1,4 +1,4 @@
-"""Converts the recorded run of a seed for the page: faults become steps, moments become frames.
+"""Converts the recorded run of a seed for the page. Faults become steps, moments become frames.
 
 Logs grow thousands of times in a run, so growth alone adds a frame only every 250 ms of simulated
 time. Every election, change of the in-sync set, truncation and fault adds a frame.
@@ -71,7 +71,7 @@ def _placed(partition: PartitionScene | None) -> set[NodeId]:
 def _partition(
     partition: TopicPartition, moment: Moment, known: PartitionScene | None
 ) -> PartitionScene:
-    """The partition at this moment; replicas on stopped nodes keep their last known state."""
+    """The partition at this moment. Replicas on stopped nodes keep their last known state."""
     replicas = {one.node: one for one in known.replicas} if known is not None else {}
     epochs = max((one.epochs for one in replicas.values()), key=len, default=())
     leading = dict(moment.replicas).get(moment.leader)

@@ -1,6 +1,6 @@
 """The state of a small cluster at one moment: its machines, partitions and replica offsets.
 
-The page shows one scene at a time, and describes its difference from the previous one.
+The page shows one scene at a time, and describes what has changed since the previous scene.
 """
 
 from collections.abc import Iterator

@@ -1,1 +1,1 @@
-"""A simulated run: its plan, its derivation from a seed, its outcome and its report."""
+"""A simulated run: its plan, how the plan is drawn from a seed, its outcome and its report."""

@@ -22,7 +22,7 @@ _OFTEN = ("kill", "power-loss", "quick-restart", "pause", "isolate", "one-way", 
 
 
 def filled_in(plan: Plan) -> Plan:
-    """The plan with all open fields drawn from the seed."""
+    """The plan, with every field that is None drawn from the seed."""
     dice = SeededDice(plan.seed).fork("plan")
     nodes = plan.nodes or MIN_NODES + dice.fork("nodes").below(MAX_NODES - MIN_NODES + 1)
     workload = plan.workload or _drawn_workload(dice.fork("workload"))
@@ -54,7 +54,7 @@ def _drawn_workload(dice: SeededDice) -> Workload:
 def _drawn_topics(
     dice: SeededDice, nodes: int, beyond: bool, records: int
 ) -> tuple[TopicPlan, ...]:
-    """One or two topics. In one run of four every write is flushed, which allows blackouts."""
+    """One or two topics. In one run of four, every write is flushed, so blackouts are allowed."""
     least = 4_096 if records <= _FEW else 131_072
     flushes = dice.below(4) == 0
     topics: list[TopicPlan] = []
@@ -89,7 +89,7 @@ def _drawn_settings(dice: SeededDice) -> tuple[tuple[str, str], ...]:
         ("offsets.topic.replication.factor", "3"),
         ("offsets.topic.num.partitions", "1"),
         ("unclean.leader.election.enable", "false"),
-        # Accept any timestamp: records have a fixed one, and clock steps set clocks back by days.
+        # Accept any timestamp, because clock steps set the clocks of brokers back by days.
         ("log.message.timestamp.after.max.ms", str(2**63 - 1)),
     )
 
@@ -101,7 +101,8 @@ def _drawn_schedule(dice: SeededDice, plan: Plan, nodes: int) -> tuple[Fault, ..
         return ()
     kinds += [kind for kind in _OFTEN if kind in kinds]
     if dice.below(3):
-        # With only a few kinds, each combination of them is frequent (swarm testing).
+        # If a run draws from only a few kinds, each combination of them is frequent (swarm
+        # testing).
         kinds = [kinds[dice.below(len(kinds))] for _ in range(2 + dice.below(4))]
     end = plan.seconds * 1_000
     pause = (2_000, 4_000, 8_000)[dice.below(3)]
@@ -114,7 +115,8 @@ def _drawn_schedule(dice: SeededDice, plan: Plan, nodes: int) -> tuple[Fault, ..
         if plan.faults is None and not plan.beyond and dice.below(8) == 0:
             faults += RECIPES[dice.below(len(RECIPES))](dice, at, nodes)
             continue
-        # Faults occur singly, or several at once, often on the current leader.
+        # Faults occur one at a time or, in a storm, several in quick succession. They often hit the
+        # current leader.
         is_storm = dice.below(3) == 0
         for _ in range(2 + dice.below(3) if is_storm else 1):
             target = _drawn_target(dice, nodes, leaders=2 if is_storm else 1)
@@ -142,7 +144,7 @@ def _with_clock_steps(
 
 
 def _drawn_target(dice: SeededDice, nodes: int, leaders: int) -> NodeId:
-    """The leader in `leaders` of four cases, the controller in one, otherwise a random node."""
+    """The leader in `leaders` cases of four, the controller in one, otherwise a random node."""
     drawn = dice.below(4)
     if drawn < leaders:
         return LEADER

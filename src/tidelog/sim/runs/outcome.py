@@ -25,7 +25,7 @@ class Counts:
     faults: Counter[str] = field(default_factory=Counter)
     """The number of executed faults by kind."""
     held_back: Counter[str] = field(default_factory=Counter)
-    """The number of faults by kind that exceeded the budget."""
+    """The number of faults by kind that the budget did not allow, so they were not executed."""
     checks: Counter[str] = field(default_factory=Counter)
     """The number of checks by invariant."""
 
@@ -33,7 +33,7 @@ class Counts:
 @dataclass(frozen=True)
 class Outcome:
     plan: Plan
-    """The plan, with all fields that the seed determined."""
+    """The plan, including all fields that were drawn from the seed."""
     trace_hash: str
     failure: Failure | None
     counts: Counts

@@ -1,7 +1,7 @@
-"""The plan of one simulated run: a seed, and the fields that the seed does not determine.
+"""The plan of one simulated run: a seed, and fields that may be set or drawn from the seed.
 
-Every field that is None is drawn from the seed (`sim/runs/drawing.py`). `Plan(seed=7)` is a
-complete run, and each field of a complete plan can be changed on its own.
+If a field is None, its value is drawn from the seed (`sim/runs/drawing.py`). `Plan(seed=7)`
+therefore defines a complete run. Each field can also be set on its own.
 """
 
 from dataclasses import dataclass
@@ -79,7 +79,7 @@ class Plan:
     workload: Workload | None = None
     rules: Rules = TODAYS
     beyond: bool = False
-    """Ignore the budget, and require that the cluster *reports* every loss."""
+    """Whether to ignore the budget, and only require that the cluster reports every loss."""
     schedule: tuple[Fault, ...] | None = None
     """The faults of the run."""
     topics: tuple[TopicPlan, ...] | None = None

@@ -1,6 +1,7 @@
 """A time line of each partition: its leader, in-sync set, replica offsets and faults.
 
-It is recorded only on request, because the same seed reproduces the same run.
+The time line is recorded only on request. A failed run can be repeated with the same seed to record
+its time line.
 """
 
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ class ReplicaMoment(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """The state of a partition from `at_ms` on: newest metadata, and offsets on running nodes."""
+    """The state of a partition from `at_ms` on: the newest metadata and the replicas' offsets."""
 
     at_ms: Millis
     """The time since the workload began; negative while the cluster starts."""
@@ -30,7 +31,7 @@ class Moment(NamedTuple):
 
 
 class TimelineMark(NamedTuple):
-    """An event of machines: a fault or its end."""
+    """The start or the end of a fault."""
 
     at_ms: Millis
     what: str
@@ -49,7 +50,7 @@ class Recorder:
         self.marks.append(TimelineMark(at_ms, what, nodes))
 
     def tail(self, partition: TopicPartition | None, count: int = 25) -> list[str]:
-        """The last events of a partition, and of the machines, in order of time."""
+        """The last changes of a partition and the last faults, together in order of time."""
         told = [(mark.at_ms, f"* {mark.what}") for mark in self.marks]
         if partition is not None:
             told += [(one.at_ms, _told(one)) for one in self.partitions.get(partition, ())]

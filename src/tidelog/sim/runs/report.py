@@ -12,7 +12,7 @@ LAST_EVENTS = 25
 
 
 def replay_command(plan: Plan, only: Sequence[int] | None = None) -> str:
-    """The command that replays this plan; omitted options are determined by the seed."""
+    """The command that replays this plan. The seed determines the options that it omits."""
     parts = ["tidelog simulate", f"--seed {plan.seed}"]
     if plan.nodes is not None:
         parts.append(f"--nodes {plan.nodes}")
@@ -36,9 +36,9 @@ def headline(seed: int, failure: Failure) -> str:
 
 
 def failure_report(plan: Plan, only: Sequence[int] | None = None) -> Iterator[str]:
-    """Run a failing plan again and report its events; the same seed reproduces the same run.
+    """Run a failing plan again and report its events. The same seed reproduces the same run.
 
-    `only` are the remaining faults of the seed's schedule, if some were removed.
+    If some faults of the seed's schedule were removed, `only` has the indices of the others.
     """
     recorder = Recorder()
     outcome = simulate(plan, recorder)

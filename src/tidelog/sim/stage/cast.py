@@ -1,4 +1,4 @@
-"""The nodes of a stage: brokers 1 to n, and controllers from 101 on, on separate machines."""
+"""The nodes of a stage: brokers 1 to n, and controllers from 101 on, each on its own machine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Requests of stories that other simulated clients do not send."""
+"""Requests that only stories send, and no other simulated client."""
 
 from collections.abc import Sequence
 from datetime import timedelta

@@ -88,7 +88,7 @@ class Stage:
 
     @property
     def image(self) -> ClusterImage:
-        """The newest committed metadata that any machine has had."""
+        """The newest committed metadata that any machine has had so far."""
         for host in self.hosts.values():
             if host.node is not None and host.node.image.offset > self._known.offset:
                 self._known = host.node.image
@@ -96,7 +96,7 @@ class Stage:
 
     @property
     def controller(self) -> NodeId:
-        """The active controller; if several nodes claim the role, the one of the latest epoch."""
+        """The active controller. If several nodes claim the role, the one with the latest epoch."""
         active = [
             (host.node.image.epoch, host.id)
             for host in self.controllers
@@ -117,7 +117,7 @@ class Stage:
         return None if running is None else NodeInspection(running).replica(partition)
 
     def records(self, node: NodeId, partition: TopicPartition) -> list[Record]:
-        """The records in a replica's files, whether or not its process runs."""
+        """The records in a replica's files, even if its process does not run."""
         disk, directory = self.hosts[node].disk, f"{partition.topic}-{partition.partition}"
         found: list[Record] = []
         for name in disk.list(directory):
@@ -128,14 +128,14 @@ class Stage:
     # -- actions -----------------------------------------------------------------------------------
 
     def power_off(self, node: NodeId) -> None:
-        """Lose power at the worst moment: all unsynced data is lost."""
+        """Lose power in the worst way. All unsynced data is lost."""
         host = self.hosts[node]
         self.network.lose_power(host.name)
         host.kill()
         host.disk.crash(_LosesAll())
 
     def client(self, node: NodeId) -> SimClient:
-        """A connection from the clients' machine, opened again if it is lost."""
+        """The clients' connection to this node, opened if there is none or it was lost."""
         client = self._clients.get(node)
         if client is None or client.is_lost:
             address = self.hosts[node].address()
@@ -144,7 +144,7 @@ class Stage:
         return client
 
     def ask(self, node: NodeId, message: Any) -> Any:
-        """The response to a request; None if there is none."""
+        """Send a request, and return the response or None if no response arrives."""
         answers: list[bytes | None] = []
         self.client(node).request(frame_of(message), answers.append)
         self.run_until(lambda: bool(answers), PATIENCE_MS)

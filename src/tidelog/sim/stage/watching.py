@@ -105,7 +105,7 @@ class Watcher:
             self._at_rest.pop((node, partition), None)
 
     def _on_disk(self, node: NodeId, partition: TopicPartition) -> ReplicaScene:
-        """The replica in the files of a node that is down or has not opened it yet."""
+        """The replica as its files show it, for a node that is down or has not opened it yet."""
         disk, directory = self._stage.hosts[node].disk, f"{partition.topic}-{partition.partition}"
         epochs: dict[int, int] = {}
         end = 0

@@ -1,4 +1,4 @@
-"""Writes to the stage's partitions, and the ledger of acknowledged records.
+"""Writes to the stage's partitions, and the ledger: the list of acknowledged records.
 
 A write with acks=0 counts as acknowledged when it is sent, because it has no response.
 """
@@ -21,7 +21,7 @@ class StageWrite:
         self.values = values
         self.is_done = False
         self.error: ErrorCode | None = None
-        """The error code of the response; None until it arrives, and if the connection was lost."""
+        """The error code of the response, or None while there is no response."""
         self.base_offset: Offset = NO_OFFSET
 
     @property
@@ -46,7 +46,7 @@ class StageLedger:
         records: int = 1,
         then: Callable[[StageWrite], None] | None = None,
     ) -> StageWrite:
-        """Send one batch to the leader, or to a given node that may consider itself the leader."""
+        """Send one batch to the leader, or to `node`, which may consider itself the leader."""
         values = [b"%d" % next(self._numbers) for _ in range(records)]
         write = StageWrite(values)
         target = self._stage.leader(partition) if node == NO_NODE else node

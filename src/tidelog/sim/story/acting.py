@@ -1,4 +1,4 @@
-"""Executes the steps of a story on its stage; the transcript contains each result."""
+"""Executes the steps of a story on its stage. The results appear in the transcript."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +27,7 @@ class Actor:
         self._witness = witness
 
     def act(self, step: Step) -> str:
-        """Execute a step. Return a sentence about its result, or nothing if the scene shows it."""
+        """Execute a step. Returns a sentence about its result, empty if the scene shows it."""
         acting: Callable[[dict[str, str]], str] = getattr(self, f"_{step.kind}")
         return acting(step.places)
 

@@ -1,4 +1,4 @@
-"""The conditions of stories; a condition that does not hold describes the actual state."""
+"""The conditions of stories. If a condition does not hold, its verdict has the actual state."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -32,7 +32,7 @@ class Witness:
     # -- names -------------------------------------------------------------------------------------
 
     def partition(self, text: str | None) -> TopicPartition:
-        """The named partition, or the first one that was created."""
+        """The partition with this name. Without a name, the first partition that was created."""
         if text is None:
             return self.partitions[0]
         topic, _, index = text.rpartition("-")
@@ -63,7 +63,7 @@ class Witness:
         return judge(condition.places)
 
     def _leading(self, partition: TopicPartition) -> Replica | None:
-        """The leader's replica; None until the leader itself knows of its election."""
+        """The leader's replica. None until the leader has learned that it was elected."""
         placed = self._stage.placed(partition)
         if placed is None or placed.leader == NO_NODE:
             return None
@@ -92,7 +92,8 @@ class Witness:
     def _isr(self, places: dict[str, str]) -> ConditionVerdict:
         isr, wanted = self._isr_of(places), set(self.nodes(places["nodes"]))
         leading = self._leading(self.partition(places["partition"]))
-        # The leader learns of the new in-sync set last, so the condition waits for the leader, too.
+        # The leader learns of the new in-sync set last. The condition holds only when the leader
+        # knows this set.
         knows = leading is None or (leading.leader is not None and leading.leader.isr == wanted)
         return ConditionVerdict(isr == wanted and knows, f"in sync: {_told(isr)}")
 
@@ -136,7 +137,7 @@ class Witness:
     # -- records -----------------------------------------------------------------------------------
 
     def lost(self) -> int | None:
-        """The lost records of all partitions; None while one has no leader."""
+        """The number of lost records in all partitions; None while a partition has no leader."""
         lost = [self._ledger.lost(partition) for partition in self.partitions]
         if any(one is None for one in lost):
             return None

@@ -1,6 +1,6 @@
-"""Parses a story: one step per line; a comment explains the step that follows it.
+"""Parses a story. Each line is one step, and a comment explains the step that follows it.
 
-It reports, with its line, every error that can be found without playing the story.
+The parser finds every error that can be found without playing the story, and reports its line.
 """
 
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from tidelog.sim.story.phrases import CONDITIONS, STEPS, Phrase
 
 
 class BadStory(Exception):
-    """An error in a story, with its line."""
+    """An error in a story, with the number of its line."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(f"line {line}: {message}")

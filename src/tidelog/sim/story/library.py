@@ -20,5 +20,5 @@ def story(name: str) -> Story:
 
 
 def transcript_of(name: str, mutant: str | None = None) -> Traversable:
-    """The transcript of a story, with the rules of the source or those of a mutant."""
+    """The transcript of a story that was played with the right rules, or with a mutant."""
     return _SHELF / (f"{name}.{mutant}.out" if mutant else f"{name}.out")

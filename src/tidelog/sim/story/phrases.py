@@ -1,7 +1,7 @@
 """The phrases of the story language: patterns whose placeholders become a step's arguments.
 
-In a pattern `<node>`, `<nodes>`, `<number>`, `<time>`, `<partition>`, `<condition>` and others are
-placeholders; `[...]` is optional.
+In a pattern, words in angle brackets such as `<node>`, `<number>`, `<time>` or `<partition>` are
+placeholders. A part in square brackets is optional.
 """
 
 import re
@@ -30,7 +30,7 @@ class Phrase(NamedTuple):
 
 
 def _compiled(form: str) -> re.Pattern[str]:
-    """Compile a pattern: each placeholder becomes a group; `kind:name` sets the group's name."""
+    """Compile a pattern. Each placeholder becomes a group; `<kind:name>` names the group."""
     pieces = re.split(r"(<[\w:]+>|\[|\])", form)
     built = ""
     for piece in pieces:

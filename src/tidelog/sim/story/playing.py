@@ -1,6 +1,6 @@
 """Plays a story and records it: a transcript for readers, frames for the replay page.
 
-A failed expectation does not end the story, so that the transcript shows the consequences. The
+If an expectation fails, the story continues, so that the transcript shows the consequences. The
 story ends early if a wait times out, or if an assertion of a node fails.
 """
 
@@ -37,7 +37,7 @@ class Played:
 
 
 def play(story: Story, mutant: str | None = None) -> Played:
-    """Play a story with the rules of the source, of its mutant, or of the given mutant."""
+    """Play a story with `mutant`, with the mutant that the story names, or with the right rules."""
     cast, named, delay_ms = _cast(story)
     name = mutant or named
     played = Played(story, name, brokers=cast.broker_ids)

@@ -1,1 +1,1 @@
-"""The simulations of `tidelog whatif`: a user's own settings under one fault, many times."""
+"""The simulations of `tidelog whatif`: they repeat one fault many times with a user's settings."""

@@ -1,4 +1,4 @@
-"""Simulates many questions, each many times, on several processes."""
+"""Simulates each of several questions many times, on several processes."""
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -25,7 +25,7 @@ def questions(
     unclean: bool = False,
     flush: bool = False,
 ) -> list[Question]:
-    """One question for each valid combination of values; an empty argument stands for all."""
+    """One question for each valid combination of values. An empty argument means all values."""
     factors = sorted(set(factors)) or list(range(1, LARGEST_FACTOR + 1))
     minimums = sorted(set(minimums)) or list(range(1, max(factors) + 1))
     chosen = [
@@ -50,7 +50,7 @@ def _makes_sense(question: Question) -> bool:
 def ask_all(
     asked: Sequence[Question], runs: int, jobs: int, seed: int, progress: Progress
 ) -> list[WhatIfSummary]:
-    """One summary per question, in the same order; `progress` is called after every few runs."""
+    """One summary per question, in the same order. Calls `progress` after every few runs."""
     pieces = [
         (question, range(first, min(first + CHUNK, seed + runs)))
         for question in asked

@@ -1,6 +1,6 @@
-"""The faults of `tidelog whatif`: each affects a running stage, and ends by itself.
+"""The faults of `tidelog whatif`. Each fault changes a running stage and then ends by itself.
 
-A machine that fails returns after a random time of a few seconds.
+If a fault stops a machine, the machine starts again after a random time of a few seconds.
 """
 
 from collections.abc import Callable
@@ -127,7 +127,7 @@ def _rolling_restart(scene: WhatIfScene) -> None:
 
 
 def _last_in_sync(scene: WhatIfScene) -> None:
-    """Kill the followers, then the leader, which alone is in sync; the followers return first."""
+    """Kill the followers, then the leader, which alone is in sync. Start the followers first."""
     followers, leader = scene.followers(), scene.leader
     for host in followers:
         host.kill()
@@ -143,7 +143,7 @@ def _last_in_sync(scene: WhatIfScene) -> None:
 
 
 def _two(scene: WhatIfScene, *, power: bool) -> None:
-    """Stop the leader and, a moment later, its successor. Start both only after that."""
+    """Stop the leader, and its successor a moment later. Start both after that."""
     gone: list[SimHost] = []
     for _ in range(2):
         scene.stage.run_until(lambda: scene.leader is not None, 10_000)

@@ -1,7 +1,8 @@
 """Writes the results of `tidelog whatif` as one HTML page, which loads no other file.
 
-There is one cell per fault and setting. Its colour and its large number show the share of runs that
-lost acknowledged records. The small number shows how long writes were unavailable.
+The page has one cell per fault and setting. The colour and the large number of a cell show the
+share of runs that lost acknowledged records. The small number shows how long writes were
+unavailable.
 """
 
 from collections.abc import Iterator, Sequence

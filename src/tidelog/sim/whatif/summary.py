@@ -30,8 +30,8 @@ class WhatIfSummary(NamedTuple):
     def bound(self) -> float:
         """The upper bound of the true share, with 95 % confidence.
 
-        It is 3/n (the rule of three) if no run lost records, and otherwise the upper end of
-        Wilson's interval.
+        If no run lost records, the bound is 3/n (the rule of three). Otherwise it is the upper end
+        of Wilson's interval.
         """
         n, p, z = self.runs, self.share, 1.96
         if not self.lossy:

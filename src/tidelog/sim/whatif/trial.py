@@ -1,7 +1,7 @@
 """One simulated run of a question: a producer writes, the fault occurs, and the cluster recovers.
 
-A record is lost if it was acknowledged and is missing from the log of the last leader. The time for
-which writes were unavailable is the longest time without an acknowledgement.
+A record is lost if it was acknowledged and the log of the last leader does not contain it. The
+longest time without an acknowledgement counts as the time for which writes were unavailable.
 """
 
 from typing import NamedTuple
@@ -37,10 +37,10 @@ class WhatIfTrial(NamedTuple):
 
 
 class _Producer:
-    """Sends to the leader that it knows; looks for the leader after an error or a timeout.
+    """Sends to the leader that it knows, and looks up the leader after an error or a timeout.
 
-    It sends records again that were refused or not answered. With acks=0 there are no answers, so
-    it notices only lost connections.
+    If a record was refused or not answered, the producer sends a new record instead. With acks=0
+    there are no answers, so the producer notices only lost connections.
     """
 
     def __init__(self, stage: Stage, ledger: StageLedger, acks: int) -> None:
@@ -65,7 +65,7 @@ class _Producer:
     def _tick(self) -> None:
         if self._is_on:
             self._stage.world.after(self.every_ms, self._tick)
-            # During an outage a producer's buffer fills up, and it accepts no more records.
+            # During an outage, the buffer of a producer fills up and accepts no more records.
             if self.pending < IN_FLIGHT:
                 self.pending += 1
                 self._send()

@@ -1,6 +1,7 @@
 """An admin client that creates, alters and deletes topics, reassigns partitions and elects leaders.
 
-Acknowledged changes must hold at the end: a created topic exists, and a deleted one does not.
+At the end of a run, acknowledged changes must hold. A created topic exists, and a deleted topic
+does not exist.
 """
 
 from collections.abc import Callable
@@ -36,7 +37,7 @@ class Admin(WorkloadClient):
     ) -> None:
         super().__init__(around, name)
         self.made: dict[str, bool] = {}
-        """Each topic that this client created: True if it must exist, False if it must not."""
+        """For each created topic: True if it must exist, False if it must not exist."""
         self._partitions = partitions
         self._every_ms = every_ms
         self._number = 0

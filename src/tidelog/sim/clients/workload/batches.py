@@ -1,6 +1,6 @@
-"""The batches of simulated producers: small ones with unique values, or large ones.
+"""The batches of simulated producers: small batches with unique values, or large batches.
 
-The records of large batches are never read, so these batches differ only in their headers.
+No check reads the records of large batches, so large batches differ only in their headers.
 """
 
 from functools import cache
@@ -40,7 +40,7 @@ class Batches:
     def make(
         self, now: Millis, producer_id: int = -1, producer_epoch: int = -1, sequence: int = -1
     ) -> Made:
-        """A batch of a random number of records; a large batch has the maximum."""
+        """A small batch with a random number of records, or a large batch with the maximum."""
         if self._records >= LARGE:
             return self._large(now, producer_id, producer_epoch, sequence)
         padding = b"." * self._dice.below(200)
@@ -70,6 +70,6 @@ def _large_batch(records: int) -> bytes:
 
 
 def renumber(batch: memoryview, producer_id: int, producer_epoch: int, sequence: int) -> None:
-    """Assign a batch to another producer; this changes its checksum."""
+    """Set another producer in a batch, and update the checksum of the batch."""
     _PRODUCER.pack_into(batch, _PRODUCER_AT, producer_id, producer_epoch, sequence)
     _CRC.pack_into(batch, _CRC_AT, crc32c(batch[_CRC_AT + _CRC.size :]))

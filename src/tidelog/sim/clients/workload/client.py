@@ -1,7 +1,7 @@
-"""The base of simulated clients: dice, connections, and lookups of the leader.
+"""The base class of simulated clients: random numbers, connections, and lookups of the leader.
 
-A client learns the leader from the image of a random running node. That image may be old, so the
-client asks another node on the next attempt.
+A client reads the leader from the metadata image of a random running node. Because this image may
+be old, the client draws a node again on its next attempt.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class ClientSurroundings:
     checker: Checker
     history: History
     is_over: bool = False
-    """Whether clients only complete pending work and start nothing new."""
+    """Whether the workload is over, so that clients only complete pending work."""
 
 
 class Leadership(NamedTuple):

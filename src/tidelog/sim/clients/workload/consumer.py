@@ -1,10 +1,10 @@
 """A consumer of one partition, which reads records and queries the end offset.
 
-It reports a violation if the end offset is below the records that it has already read.
+The consumer reports a violation if the end offset is below an offset that it has already read.
 
-Like real clients, it sends the newest leader epoch that it knows, so that a deposed leader refuses
-it. A reported end offset is compared with the position at the time of the request, because the
-request may wait for long in the socket of a paused leader.
+Like a real client, the consumer sends the newest leader epoch that it knows, so that a deposed
+leader refuses its requests. It compares a reported end offset with its position at the time of the
+request, because the request may wait for long in the socket of a paused leader.
 """
 
 from typing import Any

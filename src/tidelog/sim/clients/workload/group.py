@@ -1,8 +1,8 @@
 """Members of a classic consumer group: they join, share partitions, read and commit offsets.
 
-The next owner of a partition starts at the last acknowledged commit or later. As in Kafka, a
-coordinator that does not know yet that it was replaced may return an earlier offset. Some records
-are then read again, but none is skipped.
+When another member takes over a partition, it starts at the last acknowledged commit or later.
+There is one exception, as in Kafka: a coordinator that does not know yet that it was replaced may
+return an earlier offset. Members then read some records again, but skip none.
 """
 
 from typing import Any
@@ -20,7 +20,9 @@ from tidelog.sim.clients.workload.reading import batches_in
 GROUP = "audit"
 POLL_MS: Millis = 1_000
 PATIENCE_MS: Millis = 12_000
-"""The time after which a member gives up a request: a JoinGroup waits for all members."""
+"""The time after which a member gives up a request. It is long, because JoinGroup waits for all
+members.
+"""
 
 
 class Commits:
@@ -51,12 +53,12 @@ class GroupMember(WorkloadClient):
         self._talk: Talk | None = None
         self._coordinator: NodeId = NO_NODE
         self._turn = 0
-        """The number of assignments; responses of an earlier assignment are ignored."""
+        """The number of attempts to join. Responses from earlier attempts are ignored."""
         self._find()
 
     @property
     def is_at_work(self) -> bool:
-        """Whether it has an assignment, which may be empty."""
+        """Whether the member has an assignment, which may be empty."""
         return self._generation >= 0 and self._talk is not None and not self._talk.is_lost
 
     # -- joining -----------------------------------------------------------------------------------

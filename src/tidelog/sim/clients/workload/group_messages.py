@@ -19,7 +19,7 @@ from tidelog.sim.clients.messages import ask
 
 FIND_COORDINATOR, JOIN, SYNC, HEARTBEAT, COMMIT, FETCH_OFFSETS = 10, 11, 14, 12, 8, 9
 BY_NAME = 8
-"""The version of OffsetCommit and OffsetFetch; it identifies topics by name."""
+"""A version of OffsetCommit and OffsetFetch that identifies topics by name."""
 SESSION_MS, REBALANCE_MS = 6_000, 6_000
 
 _SHORT, _INT, _HEAD = Struct(">h"), Struct(">i"), Struct(">hi")

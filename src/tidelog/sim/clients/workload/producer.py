@@ -1,4 +1,4 @@
-"""Producers: an idempotent one that retries until acknowledged, and one that never retries."""
+"""Two producers: an idempotent one retries until acknowledged, and a plain one never retries."""
 
 from collections import deque
 from typing import Any
@@ -55,7 +55,7 @@ class IdempotentProducer(WorkloadClient):
 
     @property
     def is_known(self) -> bool:
-        """Whether it has a producer id."""
+        """Whether the producer has a producer id."""
         return self._id >= 0
 
     @property
@@ -158,7 +158,10 @@ class IdempotentProducer(WorkloadClient):
         self._fail()
 
     def _is_forgotten(self, one: _Batch) -> bool:
-        """Whether lost records cause this error, which a deposed leader returns as well."""
+        """Whether the leader lacks earlier batches because records were lost.
+
+        Without a loss, a deposed leader may return the same error.
+        """
         return one is self._queue[0] and self.around.checker.scene.by_name[self.partition].lost > 0
 
     def _acknowledge(self, one: _Batch, base_offset: int) -> None:
@@ -176,7 +179,7 @@ class IdempotentProducer(WorkloadClient):
         self.around.checker.acknowledged(write)
 
     def _fail(self) -> None:
-        """Close the connection and send all batches again, in order, on another."""
+        """Close the connection, and send all batches again in order on another connection."""
         talk, self._talk = self._talk, None
         if talk is not None:
             talk.close()

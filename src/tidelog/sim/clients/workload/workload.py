@@ -1,4 +1,4 @@
-"""All clients of one run, created by its workload, and the responses that they still wait for."""
+"""All clients of one run, as its workload defines them, and the work that they still wait for."""
 
 from collections.abc import Iterator, Sequence
 
@@ -52,7 +52,7 @@ class Clients:
         return self.partitions[number % len(self.partitions)]
 
     def gather_at(self, moments: Sequence[Millis]) -> None:
-        """Write more just before and after these moments, so that faults have records to lose."""
+        """Write more just before and after these times, so that faults have records to lose."""
         cluster = self._around.cluster
         world = cluster.world
         dice = world.dice.fork("gathering")
@@ -68,7 +68,7 @@ class Clients:
             plain.produce_more()
 
     def finish(self) -> None:
-        """Let clients complete pending requests, but start no new ones."""
+        """Let clients complete pending requests, but start no new requests."""
         self._around.is_over = True
 
     def missing(self) -> Iterator[tuple[str, TopicPartition | None]]:
