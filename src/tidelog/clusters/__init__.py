@@ -1,1 +1,1 @@
-"""Local clusters: their directories and ports, and processes that are started and supervised."""
+"""Local clusters: their directories, their ports, and the processes of their nodes."""

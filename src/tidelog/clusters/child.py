@@ -1,8 +1,8 @@
 """One node as a child process of a supervisor, and the socket pair that they share.
 
-The child writes one byte when it accepts writes. The system closes the socket of a process that
-dies. A child shuts down when the parent's socket closes, so no child outlives its parent. Each
-child has its own process group: Ctrl-C reaches only the parent, which forwards it once.
+The child sends one byte when it accepts writes. If a process dies, the system closes its socket.
+A child shuts down when the parent's socket closes, so no child outlives its parent. Each child has
+its own process group. Ctrl-C therefore reaches only the parent, which then stops the children.
 """
 
 import signal
@@ -79,7 +79,7 @@ class Child:
         return self._process.wait()
 
     def stop(self) -> None:
-        """Request a controlled shutdown; a second request makes the node only close its logs."""
+        """Request a controlled shutdown. After a second request, the node only closes its logs."""
         self.is_stopping = True
         self._process.terminate()
         # A paused process handles SIGTERM only after SIGCONT.

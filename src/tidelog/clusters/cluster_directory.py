@@ -1,8 +1,9 @@
 """Checks the directory of an earlier `tidelog up` before a new start changes its files.
 
-Controllers vote by majority, so a start with fewer brokers could elect a leader that lacks
-committed records. A start is refused if its number of brokers or its addresses differ from those of
-the directory, or if files are missing. The error says what to do.
+Controllers elect a leader by majority. A start with fewer brokers could therefore elect a leader
+that lacks committed records. A start is refused if its number of brokers, or its controller
+addresses, differ from those of the directory. It is also refused if files are missing. The error
+says what to do.
 """
 
 import fcntl
@@ -72,7 +73,7 @@ class ClusterDirectory:
         return max(voters or formatted, default=None)
 
     def check(self, brokers: int, addresses: Mapping[NodeId, str]) -> list[str]:
-        """Raise UserError if this start does not fit the directory; return warnings if it does.
+        """Raise UserError if this start does not fit the directory; otherwise return warnings.
 
         `addresses` are the controllers' addresses in the new start.
         """
@@ -123,10 +124,11 @@ class ClusterDirectory:
             )
 
     def _check_missing(self, brokers: int, whole: Mapping[NodeId, NodeDirectory]) -> list[str]:
-        """Warn of nodes whose directories were deleted; refuse the start if too many were (F40).
+        """Warn about nodes whose directories were deleted; refuse if too many were (F40).
 
         An empty controller does not vote before it has copied the log, so a minority of nodes may
-        start empty. If more are missing, the last copies of committed metadata may be lost.
+        start empty. If more directories are missing, the last copies of committed metadata may be
+        lost.
         """
         missing = [node for node in range(1, brokers + 1) if node not in whole]
         if not missing or not any(one.metadata_log.exists() for one in whole.values()):
@@ -168,7 +170,7 @@ class ClusterDirectory:
     # -- Nodes that still run ----------------------------------------------------------------------
 
     def await_end_of_nodes(self, tell: Callable[[str], None]) -> None:
-        """Wait for the nodes of an earlier start, which shut down when their `up` is killed."""
+        """Wait until the nodes of an earlier start have ended, for example after a killed `up`."""
         deadline = time.monotonic() + END_SECONDS
         told = False
         while running := list(self._running()):
@@ -191,7 +193,7 @@ class ClusterDirectory:
 
 
 def holder_of(lock: Path) -> int | None:
-    """The pid of the process that holds a node's lock, from the kernel; None if it is free."""
+    """The pid of the process that holds a node's lock; None if no process holds it."""
     try:
         opened = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -228,7 +230,7 @@ def _read(path: Path) -> NodeDirectory:
 
 
 def _identity(data: Path) -> dict[str, str] | None:
-    """Read a valid copy of meta.properties if there is one; the node repairs the file from it."""
+    """Read the copy of meta.properties if it is valid. The node repairs the file from this copy."""
     copy = data / META_PROPERTIES_COPY
     meta = decode_meta_copy(copy.read_bytes()) if copy.is_file() else None
     if meta is not None:

@@ -1,6 +1,7 @@
 """The first voters of a cluster, which `format` writes for the first leader (KIP-853).
 
-`format` writes them to a snapshot with end offset 0. The first leader appends them to the log.
+`format` writes the voters to a snapshot with end offset 0. The first leader appends the voters to
+the metadata log.
 """
 
 import os
@@ -86,7 +87,7 @@ def write_first_voters(
     directory: str, first: FirstVoters, settings: BrokerSettings, directory_id: UUID
 ) -> None:
     """Write the voters to the directory of the metadata log, if there are any."""
-    # Imported here because `up` also formats, and would load all modules of a node.
+    # Imported here, because `up` also formats. It must not load all modules of a node.
     from tidelog.node.metadata.snapshot_files import BOOTSTRAP, encode_bootstrap, path_of
     from tidelog.node.storage.opening import controller_endpoints
 
@@ -100,7 +101,7 @@ def write_first_voters(
 
 
 def write_durably(target: Path, content: bytes) -> None:
-    """Write and sync the whole file; a crash leaves all of it or none."""
+    """Write and sync the file. After a crash, the file has all of the content or does not exist."""
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_suffix(target.suffix + ".tmp")
     with draft.open("wb") as out:

@@ -1,9 +1,9 @@
 """Finds free ports for clusters on this machine, and reserves them.
 
-A port without a listener may belong to a node that is down or has not started yet. Ports are
-therefore reserved in blocks. A cluster binds a UDP socket to the first port of its block. The
-system allows this to one process at a time, and frees the port when that process ends. All blocks
-are below the ports that the system uses for outgoing connections.
+A port without a listener may belong to a node that is down or has not started yet. Clusters
+therefore reserve blocks of ports. To reserve a block, a cluster binds a UDP socket to the first
+port of the block. Only one process at a time can do this, and the system frees the port when the
+process ends. All blocks are below the ports that the system uses for outgoing connections.
 """
 
 import random
@@ -13,9 +13,9 @@ import time
 HOST = "127.0.0.1"
 BLOCK = 32
 LOWEST, HIGHEST = 10_240, 15_200
-"""The range of broker ports. The ports 5,000 and 10,000 above belong to the same block."""
+"""The range of broker ports. The ports 5,000 and 10,000 above a port belong to the same block."""
 GRACE_SECONDS = 2.0
-"""How long to wait for the port of a process that has ended: the system frees it a bit later."""
+"""How long to wait for the port of a process that has ended, until the system frees the port."""
 _PAUSE_SECONDS = 0.02
 
 

@@ -3,7 +3,7 @@
 DIR/cluster.json             id, pid and ports of each node, while the cluster runs
 DIR/.control                 the socket through which `tidelog node` reaches `tidelog up`
 DIR/1/server.properties      the configuration of node 1, written at every start
-DIR/1/data                   its log directory, formatted on first use
+DIR/1/data                   the log directory of node 1, formatted on first use
 """
 
 import fcntl
@@ -25,9 +25,9 @@ from tidelog.network import Place
 
 BROKER_LISTENER, CONTROLLER_LISTENER = "PLAINTEXT", "CONTROLLER"
 INTERNAL_LISTENER = "INTERNAL"
-"""The listener for traffic between brokers, if clients use another address than 127.0.0.1."""
+"""The listener for traffic between brokers, if clients do not connect to 127.0.0.1."""
 CONTROLLER_PORTS = 10_000
-"""The distance from broker ports to controller ports; the metrics ports are halfway."""
+"""The distance from a broker port to its controller port. The metrics port is halfway."""
 
 HIGHEST_PORT = 65_535
 FIRST_EPHEMERAL_PORT = 32_768
@@ -36,20 +36,20 @@ FIRST_EPHEMERAL_PORT = 32_768
 
 @dataclass(slots=True)
 class LocalCluster:
-    """Nodes 1..brokers, node n on port first_port + n - 1; each is broker and controller."""
+    """Nodes 1..brokers, each a broker and a controller. Node n has port first_port + n - 1."""
 
     directory: Path
     brokers: int
     first_port: int
     overrides: Mapping[str, str] = field(default_factory=dict)
     node_overrides: Mapping[NodeId, Mapping[str, str]] = field(default_factory=dict)
-    """Properties of single nodes; they take precedence over `overrides`."""
+    """Properties of single nodes, which take precedence over `overrides`."""
     has_proxies: bool = False
-    """Whether each listener is behind a proxy of `tidelog.network`, to which others connect."""
+    """Whether each listener has a proxy of `tidelog.network`, to which all others connect."""
     has_metrics: bool = False
     """Whether each node serves metrics for Prometheus on a separate port."""
     host: str = HOST
-    """The address on which brokers listen for clients; everything else stays on 127.0.0.1."""
+    """The address on which brokers listen for clients. Other listeners stay on 127.0.0.1."""
     advertised_host: str | None = None
     """The address that clients connect to, if it differs from `host`."""
     pids: dict[NodeId, int | None] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class LocalCluster:
     """Whether all nodes have been ready at the same time."""
     _lock: IO[str] | None = None
     _made: list[Path] = field(default_factory=list)
-    """The directories that `claim` created; `release` removes those that are still empty."""
+    """The directories that `claim` created. `release` removes those that are still empty."""
 
     @property
     def node_ids(self) -> range:
@@ -133,7 +133,7 @@ class LocalCluster:
     # -- Before the start --------------------------------------------------------------------------
 
     def claim(self) -> None:
-        """Create and lock the directory; only one `up` at a time may use it."""
+        """Create and lock the directory. Only one `up` at a time may use a directory."""
         self._check_name()
         for path in (self.directory, *self.directory.parents):
             if not path.exists():
@@ -151,7 +151,7 @@ class LocalCluster:
             )
 
     def _try_lock(self) -> IO[str] | None:
-        """The lock; None if its previous holder removed the file meanwhile."""
+        """The lock; None if its previous holder has just removed the lock file."""
         path = self.directory / ".lock"
         lock = path.open("w")
         try:
@@ -171,7 +171,8 @@ class LocalCluster:
         if self._lock is None:
             return
         self._state.unlink(missing_ok=True)
-        # Remove the file while it is locked: a process that has opened it detects the removal.
+        # Remove the file while it is locked. Another process that has opened it sees that it is
+        # gone.
         (self.directory / ".lock").unlink(missing_ok=True)
         self._lock.close()
         self._lock = None
@@ -250,7 +251,8 @@ class LocalCluster:
             "transaction.state.log.replication.factor": str(copies),
             "transaction.state.log.min.isr": str(in_sync),
             "group.initial.rebalance.delay.ms": "0",
-            # How fast a broker that does not answer is fenced; a dead process is noticed at once.
+            # These two set how fast a broker that does not answer is fenced. The controller notices
+            # a dead process at once.
             "broker.heartbeat.interval.ms": "250",
             "broker.session.timeout.ms": "2000",
             **({"tidelog.metrics.port": str(self.metrics_port(node))} if self.has_metrics else {}),
@@ -267,7 +269,7 @@ class LocalCluster:
     # -- While the cluster runs --------------------------------------------------------------------
 
     def note(self, node: NodeId, pid: int | None) -> bool:
-        """Record that a node is ready, or (without a pid) has ended.
+        """Record that a node is ready, or that it has ended if there is no pid.
 
         Returns True when all nodes are ready for the first time.
         """
@@ -310,7 +312,7 @@ def on_free_ports(
     *,
     has_proxies: bool = False,
 ) -> LocalCluster:
-    """A layout on reserved ports, which no other cluster takes even while a node is down."""
+    """A cluster on reserved ports. No other cluster takes them, even while a node is down."""
     while True:
         block = PortBlock(2 * brokers)
         layout = LocalCluster(
@@ -326,7 +328,7 @@ def on_free_ports(
 
 
 def _in_address(host: str) -> str:
-    """The host as it is written before `:PORT`, an IPv6 address in brackets."""
+    """The host as it is written before `:PORT`. An IPv6 address is in brackets."""
     return f"[{host}]" if ":" in host else host
 
 

@@ -1,7 +1,8 @@
 """One node as a child process that callers start, stop, kill and pause, and its log.
 
-The child shares a socket pair with this process, as under `tidelog up`. The child sends a byte when
-it accepts writes, and ends when this process closes its socket, so no node outlives this process.
+The child shares a socket pair with this process, as with `tidelog up`. The child sends a byte when
+it accepts writes. It shuts down when this process closes its socket or ends, so no node outlives
+this process.
 """
 
 import signal
@@ -21,7 +22,7 @@ _TAIL = 4000
 
 
 class NodeStuck(Exception):
-    """A node or the cluster did not reach a state in time; the message has the end of the log."""
+    """A node or the cluster did not reach a state in time. The message may have the log's end."""
 
 
 class NodeProcess:
@@ -60,7 +61,8 @@ class NodeProcess:
     def spawn(self, argv: list[str], *shared: int) -> subprocess.Popen[bytes]:
         """Run a program and copy its output to the log through a pipe.
 
-        Through a pipe, a process can also log when a test prevents its own files from growing.
+        A test may prevent the files of the process from growing. Through a pipe, the process can
+        still log.
         """
         process = subprocess.Popen(
             argv,
@@ -106,7 +108,7 @@ class NodeProcess:
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
-        """SIGSTOP: the process stops, and its connections stay open."""
+        """SIGSTOP. The process stops, and its connections stay open."""
         self._signal(signal.SIGSTOP)
         self.is_paused = True
 

@@ -1,4 +1,4 @@
-"""Reads a server.properties for the commands that take one."""
+"""Reads a server.properties file, for the commands that take such a file."""
 
 import socket
 from collections.abc import Mapping

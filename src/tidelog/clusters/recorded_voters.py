@@ -10,7 +10,7 @@ from tidelog.replication.quorum.voters import DYNAMIC, VoterMembership
 
 
 def recorded_voters(directory: Path) -> dict[NodeId, str]:
-    """`host:port` of each voter by node id; empty with kraft.version 0, which records no voters."""
+    """`host:port` of each voter by node id. Empty with kraft.version 0, which records no voters."""
     known = VoterMembership()
     for path in [*sorted(directory.glob("*.checkpoint")), *sorted(directory.glob("*.log"))]:
         known = _read(memoryview(path.read_bytes()), known)

@@ -1,4 +1,4 @@
-"""The delay before a node that died is started again: none at first, then doubling.
+"""The delay before a node that died is started again: first none, then it doubles each time.
 
 Without a delay, a node that dies soon after each start would use a whole core and fill its log.
 """
@@ -6,7 +6,7 @@ Without a delay, a node that dies soon after each start would use a whole core a
 FIRST_SECONDS = 0.5
 LONGEST_SECONDS = 30.0
 LONG_LIFE_SECONDS = 10.0
-"""A node that ran for at least this long is restarted without a delay again."""
+"""If a node ran for at least this long, its next restart has no delay again."""
 
 
 class RestartDelay:

@@ -1,8 +1,8 @@
 """The clusters that `tidelog up` runs for this user, one small file per cluster.
 
-`up` writes the file when its cluster is ready and removes it at its end. A file whose process is
-gone is ignored and removed. The start time in the file distinguishes the process from a later one
-with the same pid.
+`up` writes the file when its cluster is ready, and removes it at the end. If the process of a file
+is gone, the file is ignored and removed. A later process may have the same pid, so the file also
+has the start time of its process.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ class RunningCluster(NamedTuple):
     pid: int
     """The process of `up`."""
     started: int
-    """When that process started, in clock ticks since the machine started."""
+    """When the process of `up` started, in clock ticks since the machine started."""
 
     @property
     def shown_directory(self) -> str:
@@ -33,12 +33,12 @@ class RunningCluster(NamedTuple):
 
     @property
     def port(self) -> str:
-        """The port of its first broker."""
+        """The port of the cluster's first broker."""
         return self.bootstrap.partition(",")[0].rpartition(":")[2]
 
 
 def state_directory() -> Path | None:
-    """The directory of the files; None if the user has no home directory."""
+    """The directory of these files; None if the user has no home directory."""
     given = os.environ.get("XDG_STATE_HOME", "")
     try:
         # The XDG specification requires that a relative path is ignored.

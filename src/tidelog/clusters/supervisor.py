@@ -1,8 +1,8 @@
 """Runs nodes as processes: starts them, reports when they are ready, restarts those that die.
 
-A node that a command stopped or killed stays down until a command starts it. A node that dies
-repeatedly is restarted after increasing delays.
-Everything happens in the thread that calls `run`; only `interrupt` may be called from another one.
+If a command stops or kills a node, the node stays down until a command starts it. If a node dies
+repeatedly, it is restarted after increasing delays. Everything happens in the thread that calls
+`run`. Other threads may call only `interrupt`.
 """
 
 import json
@@ -24,7 +24,7 @@ from tidelog.runtime.alarm import Alarm
 log = logging.getLogger(__name__)
 
 NodeChanged: TypeAlias = Callable[[NodeId, int | None], object]
-"""A callback: (node, pid) when a node is ready, and (node, None) when it has ended."""
+"""Called with (node, pid) when a node is ready, and with (node, None) when it has ended."""
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class Supervisor:
         }
 
     def interrupt(self) -> None:
-        """Shut all nodes down; a second call skips the controlled shutdown. Safe in any thread."""
+        """Shut all nodes down. A second call skips the controlled shutdown. Thread-safe."""
         self._interrupts += 1
         self._alarm.ring()
 
@@ -164,7 +164,7 @@ class Supervisor:
             return
         id_ = node.spec.node_id
         if status > 0 and not child.is_ready:
-            # The node has logged the reason. If a node cannot start, the cluster does not start.
+            # The node has logged the reason. If it has never been ready, stop the whole cluster.
             self._status = self._status or status
             if node.has_served:
                 log.error("node %d cannot start again", id_)
@@ -256,7 +256,10 @@ def _running(node: _Watched) -> Child:
 
 
 def run_until_interrupted(supervisor: Supervisor) -> int:
-    """Run in the main thread until the nodes end, by Ctrl-C or SIGTERM; return the exit status."""
+    """Run until the nodes end, for example by Ctrl-C or SIGTERM; return the exit status.
+
+    Call this in the main thread, because it sets signal handlers.
+    """
     signal.set_wakeup_fd(supervisor.alarm_fd(), warn_on_full_buffer=False)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: supervisor.interrupt())

@@ -1,7 +1,7 @@
 """A cluster that runs for one command, in a temporary directory and on free ports.
 
-Its files are kept only if the command failed. The nodes are child processes of the command, and end
-when it ends, even if it is killed.
+The files of the cluster are kept only if the command failed. The nodes are child processes of the
+command. They end when the command ends, even if it is killed.
 """
 
 import shutil
@@ -21,9 +21,9 @@ from tidelog.network import Network
 
 
 class ThrowawayCluster:
-    """Nodes 1..brokers; the context begins when all of them accept writes.
+    """Nodes 1..brokers. The context begins when all nodes accept writes.
 
-    With `has_network` all traffic passes through `network`, which can hold it back.
+    With `has_network`, all traffic passes through `network`, which can hold traffic back.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ThrowawayCluster:
         self._end(failed=isinstance(error, Exception))
 
     def kill(self, node: NodeId) -> None:
-        """kill -9; the node stays down until it is started."""
+        """kill -9. The node stays down until `start` is called."""
         self._nodes[node].kill()
 
     def start(self, node: NodeId) -> None:
