@@ -1,1 +1,1 @@
-"""Insight into a cluster: events, history, observation, explanation, remedies."""
+"""Explains the state of a cluster, from observations and from past replication events."""

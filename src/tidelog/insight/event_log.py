@@ -1,7 +1,7 @@
-"""Reads the topic of replication events: a bounded number of past events, then new ones.
+"""Reads the topic of replication events: a bounded number of past events, then new events.
 
-The topic may be unreadable, because events are disabled or because it has no leader. The reader
-reports that and never blocks on it.
+If events are disabled, or if the topic has no leader, the topic cannot be read. The reader then
+reports the reason and does not wait.
 """
 
 import json
@@ -26,15 +26,15 @@ from tidelog.protocol.records.records import UnreadableRecords, iterate_records
 
 WHERE = TopicPartition(REPLICATION_EVENTS, 0)
 DEPTH = 20_000
-"""The number of past events to read. Each partition records its state once a minute, so these are
-hours of a small cluster, or minutes of a cluster with thousands of partitions.
+"""The number of past events to read. Each partition records its state once a minute, so this number
+covers hours of a small cluster, or minutes of a cluster with thousands of partitions.
 """
 FETCH_BYTES = 4 * 1024 * 1024
 _OF_BROKERS = b"broker-"
 
 
 class EventLog:
-    """Adds events to a history; `missing` is the reason if they cannot be read."""
+    """Adds events to a history. If events cannot be read, `missing` is the reason."""
 
     def __init__(self, client: Client, only: Collection[TopicPartition] | None = None) -> None:
         self.history = ReplicaHistory()
@@ -44,10 +44,10 @@ class EventLog:
         self._position: Offset | None = None
         self._topic_id: UUID | None = None
         self._is_cut = False
-        """Whether the topic has, or had, older events than the first one that is read."""
+        """Whether older events exist, or existed, before the first event that is read."""
 
     def catch_up(self) -> None:
-        """Read new events; the first call reads up to `DEPTH` past ones."""
+        """Read new events. The first call reads up to `DEPTH` past events."""
         try:
             self._read()
             self.missing = None

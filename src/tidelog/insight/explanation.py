@@ -1,6 +1,6 @@
 """Explains the state of a partition in sentences, from the facts to the remedies. Pure.
 
-The explanation says which facts are unknown. This module sends no requests.
+The explanation also says which facts are unknown. This module sends no requests.
 """
 
 from collections.abc import Iterator, Sequence

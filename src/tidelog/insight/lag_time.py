@@ -1,10 +1,13 @@
-"""Bounds of the time that a replica has been behind its leader, from observations and events. Pure.
+"""Computes bounds for how long a replica has been behind its leader. Pure.
 
-An observation has a time and the leader's log end offset. If the replica's log reaches that offset
-now, the replica fell behind after the observation, and counts as level at that time. Otherwise it
-has been behind at least since then. The leader also reports when it last saw the replica level, and
-its own end offset. A replica that has reached that offset was level at the time of the report. A
-change of leader invalidates all observations, because the new leader's log may end elsewhere.
+A replica is level if its log reaches the leader's log end. An observation has a time and the
+leader's log end offset at that time. If the replica's log now reaches that offset, the replica
+counts as level at the time of the observation, and fell behind later. Otherwise the replica has
+been behind at least since the observation.
+
+The leader also reports its own log end offset, and when it last saw the replica level. If the
+replica has now reached the reported offset, it counts as level at the time of the report. A change
+of leader invalidates all observations, because the new leader's log may end at another offset.
 """
 
 from bisect import bisect_right
@@ -16,11 +19,11 @@ from tidelog.insight.replica_history import FollowerHistory
 from tidelog.model.ids import NO_NODE, Millis, NodeId, Offset
 
 MOST = 256
-"""The number of observations kept per partition; beyond it, every second one is dropped."""
+"""The number of observations to keep per partition. Beyond it, every second one is dropped."""
 
 
 class LookTime(NamedTuple):
-    """The start and the end of an observation, which queries the brokers one after another."""
+    """The start and the end of an observation. An observation queries the brokers in turn."""
 
     began: Millis
     ended: Millis
@@ -35,7 +38,11 @@ class Proof(NamedTuple):
     """A moment at which the replica was already behind."""
 
     def joined(self, other: "Proof") -> "Proof":
-        """The tighter bounds: the latest level moment, and the earliest behind moment after it."""
+        """The tighter bounds of the two.
+
+        These are the latest time when the replica was level, and the earliest time after it when
+        the replica was behind.
+        """
         level_at = max(_known(self.level_at, other.level_at), default=None)
         behind = _known(self.behind_at, other.behind_at)
         return Proof(
@@ -43,8 +50,8 @@ class Proof(NamedTuple):
         )
 
     def words(self, now: LookTime) -> str:
-        """Format the time behind: `3.0 s` if both bounds are known, `> 3.0 s` if it is at least
-        3 s, and `< 3.0 s` if it is at most 3 s.
+        """Format how long the replica has been behind: `3.0 s` if both bounds are known, `> 3.0 s`
+        for at least 3 s, and `< 3.0 s` for at most 3 s.
         """
         if self.behind_at is not None and self.behind_at < now.began:
             at_least = wording.duration(now.began - self.behind_at)
@@ -66,7 +73,7 @@ class _Mark(NamedTuple):
 class LeaderEnds:
     """The leader's log end offset in past observations.
 
-    Observations are dropped before the last one whose offset all followers have reached.
+    Once all followers have reached the offset of an observation, older observations are dropped.
     """
 
     def __init__(self) -> None:
@@ -76,7 +83,7 @@ class LeaderEnds:
     def note(
         self, leader: NodeId, end: Offset | None, followers: Iterable[Offset], look: LookTime
     ) -> None:
-        """Add an observation of the leader's end offset, which is None if it did not answer."""
+        """Add an observation. `end` is None if the leader did not answer."""
         if leader != self._leader:
             self._leader, self._marks = leader, []
         if end is None:
@@ -103,7 +110,7 @@ class LeaderEnds:
 
 
 def proven_by_leader(told: FollowerHistory, replica_end: Offset | None) -> Proof:
-    """The bounds that the leader's report gives; the replica's end offset may be unknown."""
+    """The bounds that the leader's report gives. `replica_end` is None if it is unknown."""
     level_at = None if told.lag_ms is None else told.told_at - told.lag_ms
     leader_end = told.leader_end
     if replica_end is None or leader_end is None:

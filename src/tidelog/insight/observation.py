@@ -1,7 +1,7 @@
 """Derives replication events from successive observations of a cluster. Pure.
 
-An observer sees states, not changes. Several changes between two observations appear as one, and
-the reason of a change is inferred from the other changes.
+An observer sees states, but no changes. Several changes between two observations therefore appear
+as one change. The observer infers the reason of a change from the two states.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ from tidelog.model.replication_events import (
 )
 
 NOT_KNOWN = -1
-"""The value of broker and partition epochs, because no client request returns them."""
+"""Stands for broker and partition epochs, because no client request returns these epochs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class ClusterObserver:
         look = now.partitions[where]
         end = look.ends.get(look.leader)
         if end is None or look.high_watermark is None:
-            return None  # there is no leader (an election event reports that), or it is silent
+            return None  # there is no leader, or the leader does not answer
         followers = []
         for broker in look.replicas:
             if broker != look.leader:

@@ -28,7 +28,7 @@ class Facts:
     last_known_elr: tuple[NodeId, ...] = ()
     adding: tuple[NodeId, ...] = ()
     min_isr: int = 1
-    """The configured value, which may exceed the number of replicas; see `needed`."""
+    """The configured min.insync.replicas, which may exceed the number of replicas; see `needed`."""
     allows_unclean: bool = False
     up: frozenset[NodeId] = frozenset()
     """The brokers that the cluster considers alive."""
@@ -67,7 +67,7 @@ class Facts:
 
     @property
     def is_explained(self) -> bool:
-        """Whether events explain every replica that is out of sync, and a missing leader."""
+        """Whether past events explain why replicas are out of sync, and why a leader is missing."""
         left = (one for one in self.out if one not in self.adding)
         has_lead = self.has_leader or self.history.election is not None
         return has_lead and all(one in self.history.members for one in left)
@@ -77,7 +77,7 @@ class Facts:
         return None if mine is None or leaders is None else max(0, leaders - mine)
 
     def has_lost_directory(self, replica: NodeId) -> bool:
-        """Whether the replica's log directory has failed; its broker may still run."""
+        """Whether the replica's log directory has failed. The broker may still run."""
         if self.ends.get(replica) is not None:
             return False
         known = self.history.members.get(replica)
@@ -85,7 +85,7 @@ class Facts:
         return is_told or (replica in self.up and replica in self.offline)
 
     def is_silent(self, broker: NodeId) -> bool:
-        """Whether the broker is fenced for missed heartbeats; its process may still run."""
+        """Whether the broker is fenced because of missed heartbeats. Its process may still run."""
         standing = self.brokers.get(broker)
         return (
             broker not in self.up

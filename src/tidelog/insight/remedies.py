@@ -1,6 +1,7 @@
 """The remedies for a partition: one sentence for each action that an operator can take.
 
-No sentence advises to start a running broker, or to elect a replica whose log directory has failed.
+The sentences never advise to start a broker that runs, or to elect a replica whose log directory
+has failed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,9 @@ from tidelog.insight.partition_facts import Facts
 from tidelog.model.ids import NodeId
 
 SETTLED_RECORDS = 1
-"""A lag up to this counts as caught up; a follower of a busy partition always lags a little."""
+"""A follower with at most this lag counts as caught up. On a busy partition, a follower always lags
+a little.
+"""
 
 
 def remedies(facts: Facts) -> Iterator[str]:
@@ -54,7 +57,7 @@ def _leaders_to_be(facts: Facts) -> Iterator[str]:
 
 
 def _ways_back(facts: Facts, awaited: Sequence[NodeId], title: str, will: str) -> Iterator[str]:
-    """The actions that let these replicas lead. `will` is a verb phrase about each replica."""
+    """The actions that let one of these replicas lead. `will` is a verb phrase about each one."""
     away = [one for one in awaited if one not in facts.up and not facts.has_lost_directory(one)]
     if away:
         yield (

@@ -1,7 +1,7 @@
 """The history of partitions and brokers, built from replication events in the order of the topic.
 
-Each node writes its own events, so the topic may contain a later event before an earlier one. The
-partition epoch determines their order.
+Each node writes its own events, so a later event may come before an earlier event in the topic. The
+partition epoch shows the right order.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ Event = Mapping[str, Any]
 
 
 class IsrMembership(NamedTuple):
-    """Whether a replica is in the in-sync set, since when, and why."""
+    """Whether a replica is in the in-sync set or not, since when, and why it left."""
 
     is_in_sync: bool
     since: Millis
@@ -35,7 +35,9 @@ class FollowerHistory(NamedTuple):
     end_offset: Offset | None
     lag: int | None
     lag_ms: Millis | None
-    """Time since it was last caught up: 0 if it is now, None if it never was under this leader."""
+    """The time since the follower was last caught up; 0 if it is caught up now, None if it has
+    never been caught up under this leader.
+    """
     is_in_sync: bool
 
     @property
@@ -92,7 +94,7 @@ class PartitionHistory:
     """The partition epoch of the latest event about each member."""
 
     def began(self, at: Millis) -> None:
-        """Drop older facts when a topic is created: they belong to a deleted topic of that name."""
+        """A topic was created at this time. Drop older facts, which belong to a deleted topic."""
         for broker, known in list(self.members.items()):
             if known.since < at:
                 del self.members[broker]
@@ -116,7 +118,7 @@ class PartitionHistory:
             self._elected_in, self.election = partition_epoch, election
 
     def lose(self, loss: Loss) -> None:
-        """Add a loss; several replicas may report parts of one loss, so overlaps are merged."""
+        """Add a loss. Several replicas may report parts of one loss, so overlaps are merged."""
         others = [known for known in self.losses if not known.overlaps(loss)]
         whole = reduce(Loss.joined, (known for known in self.losses if known.overlaps(loss)), loss)
         self.losses = sorted([*others, whole])

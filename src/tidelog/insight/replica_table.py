@@ -1,4 +1,4 @@
-"""The rows of the replica table, which terminals and pipes show in different forms. Pure."""
+"""The rows of the replica table, which is formatted differently for terminals and pipes. Pure."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -55,7 +55,7 @@ class Memory:
             ends.note(one.leader, one.leader_end, one.follower_ends, look)
 
     def since(self, one: PartitionOffsets, replica: ReplicaOffsets) -> str:
-        """How long the replica has been in the ISR, or out of it with the reason."""
+        """How long the replica has been in the ISR, or how long it has been out of it, and why."""
         told = self._history.of(one.partition).members.get(replica.node)
         if told is not None and told.is_in_sync is replica.is_in_sync:
             age = wording.duration(max(0, self._look.ended - told.since))

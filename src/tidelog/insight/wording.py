@@ -41,7 +41,7 @@ def duration(ms: Millis) -> str:
 
 
 def moment(then: Millis, now: Millis) -> str:
-    """`14:03:22 (12 s ago)` in local time, with the date if it is not today."""
+    """`14:03:22 (12 s ago)` in local time, with the date if the moment is not today."""
     told, today = time.localtime(then / 1000), time.localtime(now / 1000)
     is_today = told[:3] == today[:3]
     clock = time.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S", told)
