@@ -1,4 +1,4 @@
-"""A real cluster for tests: broker processes that a test can kill, pause, cut off and fill up.
+"""A real cluster for tests, whose broker processes a test can kill, pause and cut off.
 
 with Cluster(brokers=3) as cluster:
     client = SomeKafkaClient(cluster.bootstrap)

@@ -1,6 +1,6 @@
 """Checks the arguments of clusters and topics before any node starts.
 
-Every error is one sentence that names the wrong argument and the right ones.
+Every error is one sentence that names the wrong argument and the valid arguments.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -13,19 +13,19 @@ from tidelog.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES, WARNED_K
 from tidelog.config.topic_keys import TOPIC_KEYS
 
 PROPERTIES = frozenset({*BROKER_KEYS, *IGNORED_KEYS, *WARNED_KEYS, "broker.id"})
-"""The broker properties of Kafka, and those of Tidelog."""
+"""The broker properties of Kafka and of Tidelog."""
 
 TOPIC_CONFIGS = frozenset(key.replace(".", "_") for key in TOPIC_KEYS)
 """Topic configurations as Python arguments."""
 
 
 class MarkerArguments(NamedTuple):
-    """The arguments of a marker, from the signature of a function."""
+    """The arguments that a pytest marker takes, from the signature of a function."""
 
     names: tuple[str, ...]
     positional: tuple[str, ...]
     has_configs: bool
-    """Whether the marker takes topic configurations as well."""
+    """Whether the marker also takes topic configurations."""
 
     @classmethod
     def of(cls, function: Callable[..., Any], without: Collection[str] = ()) -> "MarkerArguments":
@@ -56,7 +56,7 @@ class MarkerArguments(NamedTuple):
 
 
 def checked_properties(argument: str, given: Mapping[str, object]) -> dict[str, str]:
-    """The properties as text; raises ValueError for a name that is no broker property."""
+    """The properties as text; raises ValueError if a name is not a broker property."""
     for name in given:
         if name not in PROPERTIES and not name.startswith(tuple(IGNORED_PREFIXES)):
             near = near_match(name, PROPERTIES)

@@ -36,13 +36,14 @@ class Nodes(dict[NodeId, NodeProcess]):
 class Cluster(ClusterView):
     """Nodes 1..brokers, each broker and controller in one process.
 
-    The context starts all nodes, waits until each accepts writes, and kills them at its end. The
-    directory is temporary unless one is given. It is kept, with the logs, when the test failed.
+    The context starts all nodes and waits until each accepts writes. At the end of the context, all
+    nodes are killed. Without `directory`, the cluster uses a temporary directory. If the test
+    failed, this directory is kept, with the logs.
 
-    `properties` are for every node, `broker_properties` for single nodes, and `racks` are the
+    `properties` are for every node, `broker_properties` are for single nodes, and `racks` are the
     values of broker.rack in order. All traffic goes through a network that can be cut and slowed
-    down. This costs some CPU, so measurements use `network_faults=False`. With `disk_bytes` the
-    data of each node is on a file system of that size, which needs root.
+    down. This network costs some CPU, so measurements use `network_faults=False`. With
+    `disk_bytes`, the data of each node is on a file system of that size, which needs root.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Cluster(ClusterView):
         )
         self.nodes = Nodes({node: self.new_node(node) for node in self.layout.node_ids})
         self.has_ended = False
-        """Whether the nodes are dead and the ports released; the cluster cannot start again."""
+        """Whether the nodes are dead and the ports released. The cluster cannot start again."""
         self._network: Network | None = None
         self._cut_off: set[NodeId] = set()
         """The nodes that clients cannot reach."""
@@ -105,7 +106,7 @@ class Cluster(ClusterView):
         self.layout.prepare()
 
     def end(self, *, failed: bool) -> None:
-        """Kill every node; after a failure keep the files and print the end of each log."""
+        """Kill every node. After a failure, keep the files and print the end of each log."""
         self.has_ended = True
         for node in self.nodes.values():
             node.kill()
@@ -145,7 +146,7 @@ class Cluster(ClusterView):
 
     @property
     def to_ask(self) -> list[NodeId]:
-        """The running nodes, best connected first; an isolated node has stale metadata."""
+        """The running nodes, best connected first, because an isolated node has stale metadata."""
         running = self.running
         strangers = {
             one: sum(frozenset((one, other)) in self._apart for other in running) for one in running
@@ -156,7 +157,7 @@ class Cluster(ClusterView):
         return self.layout.port(self.nodes[node].node_id)
 
     def port_to_ask(self, node: NodeId) -> int:
-        """The node's own port, which saves CPU; the proxy's port if the node is cut off."""
+        """The node's own port, which saves CPU, or the proxy's port if the node is cut off."""
         is_past = self.layout.has_proxies and node not in self._cut_off
         return self.port(node) + (len(self.nodes) if is_past else 0)
 
@@ -170,7 +171,7 @@ class Cluster(ClusterView):
     # -- Processes ---------------------------------------------------------------------------------
 
     def start(self, *nodes: NodeId, wait: bool = True) -> None:
-        """Start these nodes, or all, and wait until they accept writes."""
+        """Start these nodes, or all nodes, and wait until they accept writes."""
         if self.has_ended:
             raise RuntimeError("this cluster has ended, and another may use its ports now")
         chosen = [self.nodes[node] for node in nodes or self.nodes]
@@ -193,7 +194,7 @@ class Cluster(ClusterView):
         self.nodes[node].kill()
 
     def pause(self, node: NodeId) -> None:
-        """SIGSTOP: the node stops and keeps its connections, as in a long garbage collection."""
+        """SIGSTOP. The node stops and keeps its connections, as in a long garbage collection."""
         self._running_node("pause", node).pause()
 
     def resume(self, node: NodeId) -> None:
@@ -221,11 +222,12 @@ class Cluster(ClusterView):
     def partition(
         self, *sides: Collection[NodeId], one_way: bool = False, only: str | None = None
     ) -> None:
-        """Cut the sides off from each other: connections stay open, but nothing arrives.
+        """Cut the sides off from each other. Connections stay open, but nothing arrives.
 
-        Clients reach every node unless `CLIENTS` is on a side. With `one_way` only the traffic from
-        earlier sides to later ones is cut. `only="broker"` cuts the traffic to broker listeners
-        (replication, clients), and `only="controller"` the traffic of the quorum.
+        Clients reach every node unless `CLIENTS` is on a side. With `one_way`, only the traffic
+        from earlier sides to later sides is cut. `only="broker"` cuts only the traffic to broker
+        listeners (replication, clients). `only="controller"` cuts only the traffic to controller
+        listeners.
         """
         self._check_sides(sides)
         if only is not None and only not in LISTENERS:
@@ -240,7 +242,7 @@ class Cluster(ClusterView):
                 network.cut(one, other, None if only is None else LISTENERS[only])
 
     def isolate(self, node: NodeId) -> None:
-        """Cut a node off from all others, and from clients."""
+        """Cut a node off from all other nodes and from clients."""
         self.partition([node], [CLIENTS, *(one for one in self.nodes if one != node)])
 
     def slow(
@@ -264,7 +266,7 @@ class Cluster(ClusterView):
         )
 
     def heal(self) -> None:
-        """End all partitions and slowdowns; traffic that was held back then arrives."""
+        """End all partitions and slowdowns. Traffic that was held back then arrives."""
         self._faulty_network("heal").heal()
         self._cut_off.clear()
         self._apart.clear()
@@ -292,9 +294,9 @@ class Cluster(ClusterView):
     def fill_disk(self, node: NodeId) -> None:
         """Make all writes of a running node fail.
 
-        With `disk_bytes` its file system is filled to the last byte, and writes fail with ENOSPC.
-        Otherwise a limit stops the files of the process from growing, and writes fail with EFBIG.
-        The limit needs no privileges, and ends with the process.
+        With `disk_bytes`, the node's file system is filled to the last byte, and writes fail with
+        ENOSPC. Otherwise a limit keeps the files of the process from growing, and writes fail with
+        EFBIG. Setting the limit needs no privileges. The limit ends with the process.
         """
         if node in self._disks:
             self._disks[node].fill()

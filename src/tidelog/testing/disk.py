@@ -1,4 +1,4 @@
-"""Full disks: a small file system, which needs root, or a limit on the size of files."""
+"""Full disks: by a small file system, which needs root, or by a limit on the size of files."""
 
 import errno
 import resource

@@ -4,9 +4,9 @@
 
     @pytest.mark.tidelog(brokers=5, properties={"min.insync.replicas": "2"})
 
-`tidelog_shared_cluster` is one cluster for the whole session. After each test the plugin repairs it
-and deletes its topics. `tidelog_topic` is a new topic with a unique name. Its marker sets the
-partitions and the configurations:
+`tidelog_shared_cluster` is one cluster for the whole session. After each test, the plugin repairs
+this cluster and deletes its topics. `tidelog_topic` is a new topic with a unique name. Its marker
+sets the partitions and the configurations:
 
     @pytest.mark.tidelog_topic(partitions=3, retention_ms=60_000)
 
@@ -108,7 +108,7 @@ def tidelog_topic(request: pytest.FixtureRequest) -> str:
 
 
 def _marked(request: pytest.FixtureRequest, marker: str) -> dict[str, Any]:
-    """The arguments of the test's markers of this name; the closest marker wins."""
+    """The arguments of the test's markers with this name. The closest marker takes precedence."""
     wanted: dict[str, Any] = {}
     for one in reversed(list(request.node.iter_markers(marker))):
         try:
@@ -137,7 +137,7 @@ def pytest_runtest_makereport(
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
     """After the fixtures of a test have ended, repair the shared cluster and delete its topics.
 
-    After the last test of the session the shared cluster has ended, and there is nothing to repair.
+    After the last test of the session, the shared cluster has ended and needs no repair.
     """
     try:
         return (yield)

@@ -1,4 +1,4 @@
-"""Reads the state of a cluster over Kafka's protocol, and waits for a state."""
+"""Reads the state of a cluster over Kafka's protocol, and waits until the state is as wanted."""
 
 import time
 from abc import ABC, abstractmethod
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class ClusterView(ABC):
-    """Reads the state of a cluster; a subclass knows its nodes and their ports."""
+    """Reads the state of a cluster. A subclass provides its nodes and their ports."""
 
     @property
     @abstractmethod
@@ -58,7 +58,7 @@ class ClusterView(ABC):
 
     @property
     def to_ask(self) -> Iterable[NodeId]:
-        """The running nodes, those with the newest metadata first."""
+        """The running nodes. Nodes with the newest metadata come first."""
         return self.running
 
     def ask(
@@ -101,8 +101,8 @@ class ClusterView(ABC):
         existed = self._wait_until(deadline, lambda: bool(self._topic(name)), "the topics")
 
         def is_made() -> bool:
-            # After a timeout the request is sent again, by this loop or by the broker that forwards
-            # it. The controller may then answer TOPIC_ALREADY_EXISTS.
+            # After a timeout, this loop or the broker that forwards the request sends it again. The
+            # controller may then answer TOPIC_ALREADY_EXISTS.
             with (
                 self._client() as client,
                 nullcontext() if existed else admin.topic_may_exist(),
@@ -125,7 +125,10 @@ class ClusterView(ABC):
         )
 
     def delete_topics(self, *names: str, timeout: float | None = None) -> None:
-        """Delete these topics, or all but internal ones, and wait until no running node has any."""
+        """Delete these topics, or all topics that are not internal.
+
+        Waits until no running node has them in its metadata.
+        """
 
         def are_gone() -> bool | None:
             known = {name for node in self.running for name in self.topics(node)}
@@ -136,7 +139,7 @@ class ClusterView(ABC):
                 try:
                     admin.delete_topics(client, left)
                 except admin.RequestRefused as refused:
-                    # The topic is already deleted, and a node does not know that yet.
+                    # The topic is already deleted, but a node does not know that yet.
                     if refused.error is not ErrorCode.unknown_topic_or_partition:
                         raise
             return None
@@ -146,7 +149,7 @@ class ClusterView(ABC):
 
     @contextmanager
     def _client(self) -> Iterator[Client]:
-        """A client of the running nodes. Failures raise NodeStuck, so that waits try again."""
+        """A client of the running nodes. A failure raises NodeStuck, so that a wait tries again."""
         known = ",".join(f"{HOST}:{self.port_to_ask(node)}" for node in self.to_ask)
         try:
             with Client(known, ANSWER_SECONDS) as client:
@@ -199,7 +202,7 @@ class ClusterView(ABC):
         return [broker.node_id for broker in self._metadata((), node).brokers]
 
     def leader_of(self, topic: str, partition: int = 0, *, timeout: float | None = None) -> NodeId:
-        """The leader of the partition; waits while there is none."""
+        """The leader of the partition; waits while there is no leader."""
 
         def leader() -> NodeId | None:
             found = self._topic(topic).get(partition)
@@ -233,7 +236,7 @@ class ClusterView(ABC):
         size: int | None = None,
         timeout: float | None = None,
     ) -> frozenset[NodeId]:
-        """Wait until the ISR has these members, or this size, and return it."""
+        """Wait until the ISR has these members or this size, and return the ISR."""
         if members is None and size is None:
             raise ValueError("wait_for_isr: members or size is needed")
 
@@ -272,7 +275,8 @@ class ClusterView(ABC):
     ) -> T:
         """Repeat the attempt until its result is not None, and return the result.
 
-        After `timeout` seconds, by default two minutes, raise NodeStuck; `what` describes the wait.
+        After `timeout` seconds, by default two minutes, raise NodeStuck. `what` describes the
+        awaited state for the error message.
         """
         return self._wait_until(_deadline(timeout), attempt, what)
 
@@ -310,7 +314,7 @@ class ClusterView(ABC):
         )
 
     def _topic(self, topic: str) -> dict[int, MetadataResponsePartition]:
-        """The partitions of the topic; none if it does not exist."""
+        """The partitions of the topic; empty if the topic does not exist."""
         found = self._metadata((topic,), None).topics[0].partitions
         return {one.partition_index: one for one in found}
 
