@@ -1,4 +1,4 @@
-"""The commands, by section; a command is imported only when it runs."""
+"""The commands, by section. The module of a command is imported only when the command runs."""
 
 from importlib import import_module
 from typing import NamedTuple
@@ -55,7 +55,7 @@ COMMANDS = {
 
 
 class Commands(click.Group):
-    """A group that knows its commands' names and summaries without importing them."""
+    """A group that knows the names and summaries of its commands without importing the commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -95,7 +95,7 @@ def cli() -> None:
 
 
 def invoke(arguments: list[str]) -> int:
-    """Run one command line; a usage error prints one sentence and returns status 2."""
+    """Run one command line. On a usage error, print one sentence and return status 2."""
     try:
         status = cli.main(arguments, prog_name="tidelog", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as help_wanted:

@@ -18,7 +18,7 @@ from tidelog.config.resource_type import ResourceType
 from tidelog.model.user_error import UserError
 
 ALL_BROKERS = ""
-"""The resource name of the defaults of all brokers."""
+"""The resource name for the defaults of all brokers."""
 
 _ITEM = re.compile(r"(?:\[[^\]]*\]|[^,\[])+")
 
@@ -26,11 +26,11 @@ _ITEM = re.compile(r"(?:\[[^\]]*\]|[^,\[])+")
 class Entity(NamedTuple):
     kind: ResourceType
     name: str | None
-    """None for all entities of that kind."""
+    """None means all entities of this kind."""
 
     @property
     def changes(self) -> Source:
-        """The config source of values that were set on this entity, not inherited."""
+        """The config source of values that were set on this entity itself."""
         if self.kind is ResourceType.TOPIC:
             return Source.DYNAMIC_TOPIC_CONFIG
         if self.name == ALL_BROKERS:
@@ -152,7 +152,7 @@ def _alter(
 
 
 def parse_additions(text: str) -> dict[str, str]:
-    """Parse `k1=v1,k2=[v2,v3]`; the commas in brackets belong to the value."""
+    """Parse `k1=v1,k2=[v2,v3]`. The commas in brackets belong to the value."""
     added = {}
     for item in _ITEM.findall(text):
         key, value = options.key_value("--add-config", item)

@@ -27,9 +27,9 @@ from tidelog.model.ids import NodeId, TopicPartition
 from tidelog.model.user_error import UserError
 
 SILENCE_SECONDS = 1.0
-"""A broker that does not answer within this time is described without its offsets."""
+"""If a broker does not answer within this time, its offsets are left out."""
 SAMPLE_SECONDS = 1.0
-"""The time over which the speed of a replica that catches up is measured."""
+"""How long to measure the speed of a replica that catches up."""
 WIDTH = 100
 MOST = 10
 """The maximum number of partitions of a topic that are explained one by one."""
@@ -69,7 +69,7 @@ def show(lines: Iterable[str]) -> None:
 
 
 def find(subject: str, topics: Sequence[str]) -> tuple[str, int | None]:
-    """The topic, and the partition if one is named. `a-1` is a topic if there is such a topic."""
+    """The topic, and the partition if one is named. `a-1` is a topic if a topic has this name."""
     if subject in topics:
         return subject, None
     named = re.fullmatch(r"(.+)-(\d+)", subject)
@@ -135,7 +135,7 @@ def gather(client: Client, topic: str, partition: int | None) -> list[Facts]:
 
 
 def _alive(client: Client) -> frozenset[NodeId]:
-    """The brokers that are not fenced; metadata may still list some that have just died."""
+    """The brokers that are not fenced. Metadata may still list brokers that have just died."""
     if not client.speaks(DescribeClusterRequest):
         return frozenset(client.node_ids())
     brokers = quorum_admin.describe_cluster(client).brokers
@@ -150,7 +150,7 @@ def _is_returning(one: admin.PartitionDescription, up: frozenset[NodeId]) -> boo
 def _measure(
     client: Client, topic: str, returning: Sequence[TopicPartition]
 ) -> tuple[dict[TopicPartition, Looked], dict[tuple[NodeId, TopicPartition], Speed]]:
-    """The offsets of all replicas, and the speed of those that catch up."""
+    """The offsets of all replicas, and the speed of replicas that catch up."""
     first = _sample(client, topic, returning)
     if not returning:
         return first.looked, {}

@@ -1,4 +1,4 @@
-"""Finds the cluster that a command is about, if its command line does not name one."""
+"""Finds the cluster for a command, if the command line does not name one."""
 
 from pathlib import Path
 
@@ -11,9 +11,10 @@ DEFAULT_DIRECTORY = Path("tidelog-data")
 
 
 def found_bootstrap() -> str:
-    """The addresses of the cluster that runs in the default directory, or of the only running one.
+    """The addresses of the cluster in the default directory, or of the only running cluster.
 
-    If no cluster runs, or if one of several has the default address, return the default address.
+    If no cluster runs, return the default address. If several run and one of them has the default
+    address, return the default address as well.
     """
     running = running_clusters()
     for one in running:
@@ -29,9 +30,9 @@ def found_bootstrap() -> str:
 
 
 def found_directory() -> Path:
-    """The default directory.
+    """The default directory, or the directory of the only running cluster.
 
-    If no cluster runs there and only one runs elsewhere, return the directory of that one.
+    The second applies only if no cluster runs in the default directory.
     """
     running = running_clusters()
     if len(running) == 1 and not (DEFAULT_DIRECTORY / NAME).exists():
@@ -40,7 +41,7 @@ def found_directory() -> Path:
 
 
 def with_hint(failure: UserError) -> UserError:
-    """The error that no broker was reached, with a hint at the clusters that are running."""
+    """The same error, with a hint at the clusters that are running."""
     tried = str(failure)
     others = [
         one for one in running_clusters() if not any(at in tried for at in one.bootstrap.split(","))

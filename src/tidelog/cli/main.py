@@ -1,7 +1,7 @@
 """The entry point: finds the command, runs it, and prints every failure as one sentence.
 
-A broker starts through this module, so it imports only the command that runs. For a plain `serve`
-it does not import click either.
+A broker starts through this module. To start fast, the module imports only the command that runs.
+For a plain `serve`, it does not even import click.
 """
 
 import os
@@ -19,7 +19,7 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader has closed the pipe; the interpreter must not flush to it at exit.
+        # The reader has closed the pipe, so the interpreter must not flush to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
@@ -37,7 +37,7 @@ def run(arguments: list[str]) -> int:
 
 
 def reported(command: Callable[[], int]) -> int:
-    """Run the command; on an error, print one sentence on stderr and return 1."""
+    """Run the command. On an error, print one sentence on stderr and return 1."""
     try:
         return command()
     except UserError as failure:

@@ -30,7 +30,7 @@ def command(context: click.Context, directory: Path | None) -> None:
 
 
 def _chosen(directory: Path | None) -> Path:
-    """The directory given to the command or to the group, or else the default."""
+    """The directory that was given to the command or to its group, or else the default."""
     given: Path | None = click.get_current_context().obj
     return directory or given or found_directory()
 

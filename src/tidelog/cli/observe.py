@@ -91,7 +91,7 @@ def command(
 def look_at(client: Client, topic: str | None) -> Look:
     """The current state of the cluster, as its brokers report it."""
     metadata = client.metadata(topics=None)
-    # The time of the metadata; the next requests take seconds if a broker does not answer.
+    # Take the time now, because the next requests take seconds if a broker does not answer.
     at = time.time_ns() // 1_000_000
     pattern = topic_pattern(topic or ".*")
     names = [
@@ -120,7 +120,7 @@ def look_at(client: Client, topic: str | None) -> Look:
 
 
 def _is_up(host: str, port: int) -> bool:
-    """Whether the port accepts connections; it does so even while its process is paused."""
+    """Whether the port accepts connections. It does, even while the process is paused."""
     try:
         socket.create_connection((host, port), SILENCE_SECONDS).close()
     except OSError:
@@ -129,7 +129,7 @@ def _is_up(host: str, port: int) -> bool:
 
 
 def _ends(seen: PartitionOffsets, behind: dict[NodeId, int]) -> dict[NodeId, Offset]:
-    """The log end offset of each replica, as it reports it, or computed from its lag."""
+    """The log end offset of each replica, as the replica reports it or computed from its lag."""
     ends = {}
     for replica in seen.replicas:
         end = replica.log_end_offset

@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def tell(sentence: str) -> None:
-    """Print a sentence on standard error, apart from the output of the command."""
+    """Print a sentence on standard error, separate from the output of the command."""
     click.echo(f"tidelog: {sentence}", err=True)
 
 
@@ -54,7 +54,7 @@ def bootstrap_server(command: F) -> F:
 
 
 def bootstrap(command: F) -> F:
-    """Options for the brokers or the controllers; `connect` takes both values."""
+    """Add options for the addresses of brokers or of controllers, for `connect`."""
     command = click.option(
         "--bootstrap-controller",
         metavar="HOST:PORT,...",
@@ -70,7 +70,7 @@ def bootstrap(command: F) -> F:
 
 
 def connect(server: str | None, controller: str | None) -> tuple[Client, bool]:
-    """Return a client with a short timeout, and whether it talks to controllers."""
+    """Return a client with a short timeout, and whether it connects to controllers."""
     if controller is None:
         return Client(server or found_bootstrap(), PATIENCE_SECONDS), False
     return Client(controller, PATIENCE_SECONDS), True
@@ -88,7 +88,7 @@ def command_config(*flags: str) -> Callable[[F], F]:
 
 
 def key_value(option: str, text: str, *, strip: bool = True) -> tuple[str, str]:
-    """Parse `key=value`; the value may contain further equals signs."""
+    """Parse `key=value`. The value may contain further equals signs."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise click.UsageError(f"{option}: {text!r} is not name=value")

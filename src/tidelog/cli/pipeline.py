@@ -1,7 +1,7 @@
 """`tidelog pipeline JOB`: starts a job of tidelog_pipelines in an environment that has Spark.
 
-In a checkout, Spark is installed on first use; elsewhere it comes with the extra tidelog[spark].
-This module does not import Spark: the job replaces this process.
+In a checkout, Spark is installed on first use. Elsewhere, it comes with the extra tidelog[spark].
+This module does not import Spark, because the job replaces this process.
 """
 
 import importlib.util
@@ -29,7 +29,7 @@ JOBS = {
     "audit": "Prove that no acknowledged record was lost, duplicated, reordered or changed.",
 }
 DEMO = "demo"
-"""A job that starts its own brokers, so that it needs no cluster."""
+"""A job that starts its own brokers, so it needs no running cluster."""
 NAMES_CLUSTER = ("--bootstrap-server", "--config")
 """The options of a job that can name the cluster."""
 
@@ -67,7 +67,7 @@ def command() -> None:
 
 
 def start(job: str, arguments: tuple[str, ...]) -> int:
-    """Replace this process by the job; its --help needs neither Spark nor an installation."""
+    """Replace this process with the job. The job's --help works before Spark is installed."""
     module = f"tidelog_pipelines.jobs.{job}"
     if not {"-h", "--help"}.isdisjoint(arguments):
         _become("tidelog.cli.help.pipeline_help", module)

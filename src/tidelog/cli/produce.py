@@ -25,7 +25,7 @@ ACKS = {"all": ACKS_ALL, "-1": ACKS_ALL, "1": 1}
 
 @dataclass(frozen=True, slots=True)
 class LineFormat:
-    """How to split a line into headers, key and value, under Kafka's property names."""
+    """How to split a line into headers, key and value. The fields have Kafka's property names."""
 
     parse_key: bool = False
     key_separator: str = "\t"
@@ -135,7 +135,7 @@ def _opened(ledger: str | None) -> AbstractContextManager[Ledger | None]:
 
 
 def _parse(layout: LineFormat, lines: list[str]) -> tuple[list[Record], UserError | None]:
-    """The records before the first invalid line, and the reason why it is invalid."""
+    """The records before the first invalid line, and the reason why that line is invalid."""
     now = time.time_ns() // 1_000_000
     records = []
     for line in lines:

@@ -19,7 +19,7 @@ from tidelog.model.replication_events import REPLICATION_EVENTS
 from tidelog.model.user_error import UserError
 
 SILENCE_SECONDS = 1.0
-"""A broker that does not answer within this time is shown without an end offset."""
+"""If a broker does not answer within this time, it is shown without an end offset."""
 
 
 @click.command("replicas")
@@ -68,7 +68,7 @@ class Watched:
 
 
 def report(partitions: Sequence[PartitionOffsets], memory: Memory | None) -> Iterator[str]:
-    """The table: one line per replica, the leader first. With `memory` it has columns of times."""
+    """The table: one line per replica, the leader first. With `memory`, it also has times."""
     shown = list(rows(partitions, memory))
     return table(HEADS, [row.cells for row in shown]) if memory is None else timed_report(shown)
 

@@ -9,7 +9,7 @@ from tidelog.clusters.node_settings import load_settings
 
 
 def plain_form(arguments: list[str]) -> tuple[str, dict[str, str]] | None:
-    """The config file and overrides; None if there are other arguments, which click must parse."""
+    """The config file and the overrides. None if click must parse other arguments."""
     config: str | None = None
     overrides: dict[str, str] = {}
     rest = iter(arguments)

@@ -1,4 +1,4 @@
-"""`tidelog topics`: has the flags and the output of kafka-topics.sh."""
+"""`tidelog topics`: manages topics, with the flags and the output of kafka-topics.sh."""
 
 import re
 from base64 import urlsafe_b64decode
@@ -34,7 +34,7 @@ ONLY_WITH = {
     "unavailable_partitions": ("describe",),
     "topics_with_overrides": ("describe",),
 }
-"""The actions for which each option is valid; other uses are refused, as by Kafka's tool."""
+"""The actions for which each option is valid. As in Kafka's tool, other uses are refused."""
 
 MAX_REPLICATION_FACTOR = 32767
 MAX_PARTITIONS = 2**31 - 1
@@ -186,7 +186,7 @@ def describe(client: Client, wanted: Options) -> None:
 
 
 def parse_assignment(text: str | None) -> list[list[NodeId]]:
-    """Parse `1:2,2:3`, the brokers of each partition; all have the same number of replicas."""
+    """Parse `1:2,2:3`: the brokers of each partition. Each partition has equally many brokers."""
     if not text:
         return []
     try:

@@ -140,7 +140,7 @@ def command(
 
 
 def check_hosts(host: str, advertised_host: str | None) -> None:
-    """Refuse addresses that clients cannot use, and warn of those that other machines can reach."""
+    """Refuse addresses that clients cannot use. Warn if other machines can reach the address."""
     for option, address in (("--host", host), ("--advertised-host", advertised_host)):
         if address is not None and not ADDRESS.fullmatch(address):
             raise click.UsageError(f"{option}: {address!r} is not an address")

@@ -2,12 +2,12 @@
 
 Each combination of acks, replicas and min.insync.replicas has its own topic. One broker leads all
 topics. The network proxy holds back the followers' fetches, so only the leader gets the records.
-Then the leader is killed and stays down. Depending on the settings, the controller elects an
-in-sync replica, the trial elects a replica that fell behind, or no replica is left. At the end the
-readable records are compared with the acknowledged ones.
+Then the leader is killed and stays down. What follows depends on the settings. The controller
+elects an in-sync replica, or the trial elects a replica that fell behind, or no replica is left. At
+the end, the trial compares the records that it can read with the acknowledged records.
 
-On a busy machine, brokers may miss heartbeats, and a leader or an ISR may change before the kill.
-Such a trial proves nothing and is repeated.
+On a busy machine, brokers may miss heartbeats. A leader or an ISR may then change before the kill.
+If that happens, the trial proves nothing and is repeated.
 """
 
 import time
@@ -45,7 +45,7 @@ PATIENCE_SECONDS = 120.0
 ATTEMPTS = 5
 POLL_SECONDS = 0.02
 PRODUCE_SECONDS = 300
-"""The request timeout of a producer: longer than a trial, so that no write times out."""
+"""The request timeout of a producer. It is longer than a trial, so that no write times out."""
 UNCLEAN = 1
 """The election type of an unclean election in ElectLeaders."""
 
@@ -72,11 +72,11 @@ CELLS = [Cell(*cell) for cell in product((0, 1, ACKS_ALL), (1, 3), (1, 2))]
 
 
 class Disturbed(Exception):
-    """A leader or an ISR has changed too early; the message names the change."""
+    """A leader or an ISR has changed too early. The message names the change."""
 
 
 class AcksTrial:
-    """Kills one leader; with `has_lagged`, after its followers have left the ISR."""
+    """Kills one leader. With `has_lagged`, its followers have left the ISR before."""
 
     def __init__(self, say: Callable[[str], None], *, has_lagged: bool) -> None:
         self._say = say
@@ -125,12 +125,12 @@ class AcksTrial:
             try:
                 self._await_the_moment(writes)
             finally:
-                cluster.kill(LEADER)  # also ends the writes that wait for followers
+                cluster.kill(LEADER)  # this also ends the writes that wait for followers
             self._say(f"kill -9 of broker {LEADER}, which stays down.")
         return self._count({cell: write.result() for cell, write in writes.items()})
 
     def _await_the_moment(self, writes: dict[Cell, Future[bool]]) -> None:
-        """Wait until only the leader has the records, and the ISR is as the trial needs it."""
+        """Wait until only the leader has the records, and the ISR is right for this trial."""
         self._await_answers(writes)
         if self._has_lagged:
             for cell in (cell for cell in CELLS if cell.replicas > 1):
@@ -143,7 +143,7 @@ class AcksTrial:
                 raise Disturbed(f"The ISR of {cell.topic} has changed")
 
     def _await_answers(self, writes: dict[Cell, Future[bool]], min_isr: int | None = None) -> None:
-        """Wait for the writes that need no follower."""
+        """Wait for the answers to the writes that need no follower."""
         for cell, write in writes.items():
             needs_nobody = cell.acks != ACKS_ALL or cell.replicas == 1 or cell.min_isr == min_isr
             if needs_nobody and not write.result(PATIENCE_SECONDS):
@@ -155,7 +155,7 @@ class AcksTrial:
         for cell in CELLS:
             survives = cell.replicas > 1
             if not acknowledged[cell] and survives:
-                # A producer without an answer sends the records again, to the new leader.
+                # If a producer gets no answer, it sends the records again, to the new leader.
                 Producer(self._client, cell.topic, acks=cell.acks, compression="none").send(
                     _records(), 0
                 )
@@ -166,7 +166,7 @@ class AcksTrial:
         return counts
 
     def _elect(self) -> None:
-        """Wait for new leaders; where no in-sync replica is left, start an unclean election."""
+        """Wait for new leaders. If a topic has no in-sync replica, start an unclean election."""
         self._await(lambda: all(self._leader(cell) != LEADER for cell in CELLS), "new leaders")
         orphans = [cell for cell in CELLS if cell.replicas > 1 and self._leader(cell) == NO_NODE]
         for cell in orphans:
@@ -217,7 +217,7 @@ class AcksTrial:
 
 
 def _write(cell: Cell, host: str, port: int) -> bool:
-    """Send the records once, and return whether a producer would treat them as written."""
+    """Send the records once, and return whether a producer would count them as acknowledged."""
     try:
         connection = BrokerConnection(host, port, PRODUCE_SECONDS)
         try:

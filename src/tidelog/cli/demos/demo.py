@@ -31,7 +31,7 @@ ACT_SECONDS = 9.0
 
 
 class DemoView(NamedTuple):
-    """The partition in the metadata that clients get."""
+    """The state of the partition in the metadata that clients get."""
 
     leader: NodeId
     epoch: LeaderEpoch
@@ -210,7 +210,7 @@ class FailoverDemo:
         self._await(lambda: time.monotonic() >= until, "the end of an act")
 
     def _await(self, attempt: Callable[[], T | None], what: str) -> T:
-        """Poll until `attempt` returns a true value; meanwhile, print changes of the partition."""
+        """Poll until `attempt` returns a true value. Print changes of the partition meanwhile."""
         limit = time.monotonic() + PATIENCE_SECONDS + self._act_seconds
         while True:
             self._look()
@@ -255,7 +255,7 @@ class FailoverDemo:
         return one.high_watermark
 
     def _controller(self, before: NodeId = NO_NODE) -> NodeId | None:
-        """The active controller; None if there is none, or if it is still `before`."""
+        """The active controller; None if no controller is active, or if it is still `before`."""
         found = quorum_admin.active_controller(self._client)
         return None if found == before else found
 

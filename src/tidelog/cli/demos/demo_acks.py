@@ -101,7 +101,7 @@ def _is(found: Tally, loses: bool) -> bool:
 
 
 def table(at_once: Mapping[Cell, Tally], after_lag: Mapping[Cell, Tally]) -> Iterator[str]:
-    """The table: one row per combination, with its explanation wrapped in the last column."""
+    """The table, with one row per combination. Its explanation is wrapped in the last column."""
     yield " " * sum(WIDTHS[:3], 3 * len(GAP)) + "KILLED AT ONCE  FALLEN BEHIND"
     yield _line(("ACKS", "REPLICAS", "MIN ISR", "ACKED", "LOST", "ACKED", "LOST")) + "WHY"
     for cell in CELLS:

@@ -1,6 +1,6 @@
 """The producer of `tidelog demo`, in its own thread, and the count of its records.
 
-Records are numbered from 0, and one batch is in flight at a time. The acknowledged records are
+Records are numbered from 0, and only one batch is in flight at a time. The acknowledged records are
 therefore always 0..acknowledged-1.
 """
 
@@ -48,7 +48,7 @@ class Load(Writing):
         self._times: list[float] = []
 
     def longest_wait_ms(self, since: float, until: float) -> int:
-        """The longest time without an acknowledgement, among those that ended in this period."""
+        """The longest time between two acknowledgements, if the second came in this period."""
         times = list(self._times)
         waits = [after - before for before, after in pairwise(times) if since <= after <= until]
         return round(max(waits, default=0.0) * 1000)

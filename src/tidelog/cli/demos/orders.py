@@ -32,7 +32,7 @@ _CHANNELS = ("web", "web", "web", "app", "app", "shop")
 
 
 def orders(dice: random.Random) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """An endless stream of customers and orders; some customers order often, most seldom."""
+    """An endless stream of customers and orders. A few customers order often, most seldom."""
     for number in count(1):
         customer = int(dice.paretovariate(0.9)) % 5000
         chosen = [

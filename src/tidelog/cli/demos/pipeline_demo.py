@@ -99,7 +99,7 @@ def conclude(found: dict[str, Any]) -> int:
 
 
 class Spark:
-    """The process of the pipeline; closing its standard input ends the stream of orders."""
+    """The process of the pipeline. To end the stream of orders, close its standard input."""
 
     def __init__(self, bootstrap: str, ledger: Path, out: Path) -> None:
         self._argv = [
@@ -142,7 +142,7 @@ class Spark:
         return self._process.poll() is not None
 
     def result(self) -> dict[str, Any]:
-        """The results, which the process prints as its last line; only valid after its end."""
+        """The results, which the process prints as its last line. Valid once it has ended."""
         assert self._process.stdout is not None
         said = self._process.stdout.read().splitlines()
         if self._process.returncode != 0 or not said:
@@ -221,7 +221,7 @@ class PipelineDemo:
         self._await(lambda: time.monotonic() >= until, "the end of an act")
 
     def _await(self, attempt: Callable[[], T | None], what: str) -> T:
-        """Poll until `attempt` returns a true value; meanwhile, print the output of Spark."""
+        """Poll until `attempt` returns a true value. Print the output of Spark meanwhile."""
         limit = time.monotonic() + PATIENCE_SECONDS
         while True:
             self._hear()

@@ -1,4 +1,4 @@
-"""A producer of a demo, in its own thread: writes until it is stopped, and reports its failure."""
+"""A producer of a demo, in its own thread. It writes until it is stopped, and reports a failure."""
 
 from abc import ABC, abstractmethod
 from threading import Event, Thread
@@ -7,7 +7,7 @@ from tidelog.model.user_error import UserError
 
 
 class Writing(ABC):
-    """A subclass writes batches as long as `goes_on` is true."""
+    """The base class of demo producers. A subclass writes batches while `goes_on` is true."""
 
     def __init__(self) -> None:
         self._stop = Event()

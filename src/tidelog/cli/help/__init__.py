@@ -1,1 +1,1 @@
-"""The help of the commands: examples, near matches, the help of pipeline jobs."""
+"""The help of the commands: examples, suggestions for typing errors, help of pipeline jobs."""

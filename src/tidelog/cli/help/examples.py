@@ -44,8 +44,8 @@ EXAMPLES = {
 
 
 def with_example(epilog: str | None, path: str) -> str:
-    """The end of a command's help: its own text, and the example."""
-    # click does not fill the lines of a paragraph that begins with a backspace.
+    """The end of a command's help: the epilog of the command, and the example."""
+    # click does not rewrap the lines of a paragraph that begins with a backspace.
     example = f"\b\nExample:\n  {EXAMPLES[path]}"
     if epilog is None or epilog.endswith(example):
         return epilog or example

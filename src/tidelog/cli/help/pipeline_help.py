@@ -1,7 +1,8 @@
 """`tidelog pipeline JOB --help` without Spark.
 
-A job prints its own help, and importing the job imports Spark. Placeholders replace the libraries
-that the jobs import, so that the help works before they are installed.
+Each job prints its own help. To import a job, Python must import Spark. This module therefore
+replaces the libraries that jobs import with placeholders, so that the help works before the
+libraries are installed.
 """
 
 import importlib.abc
@@ -56,7 +57,7 @@ class _PlaceholderModule(ModuleType):
 
 
 class PlaceholderFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds placeholders even if the libraries are installed, so that the help is the same."""
+    """Finds placeholders, even if the libraries are installed. The help is always the same."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -8,7 +8,7 @@ CHECKOUT = Path(__file__).parents[4]
 
 
 def program() -> str:
-    """`tidelog` if it is installed, and otherwise the path of the checkout's launcher."""
+    """`tidelog` if that command is installed, otherwise the path of the checkout's launcher."""
     launcher = CHECKOUT / NAME
     if Path(sys.argv[0]).name == NAME or not launcher.is_file():
         return NAME

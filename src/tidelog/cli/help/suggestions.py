@@ -1,4 +1,4 @@
-"""Names that a mistyped name may have meant."""
+"""Suggests known names that are similar to a mistyped name."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -9,7 +9,7 @@ MOST = 3
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`. Did you mean 'a' or 'b'?`, or a full stop if no known name is near."""
+    """`. Did you mean 'a' or 'b'?`, or only a full stop if no known name is similar."""
     names = list(known)
     containing = [one for one in names if len(name) > 2 and name in one]
     near = get_close_matches(name, names, MOST)
@@ -21,7 +21,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def with_suggestion(error: click.UsageError) -> str:
-    """The message of a wrong command line, with near matches of a wrong command or choice."""
+    """The message of a usage error. A wrong command or choice gets suggestions."""
     message = error.format_message()
     wrong = _mistyped(error)
     if wrong is None or "Did you mean" in message:
@@ -30,7 +30,7 @@ def with_suggestion(error: click.UsageError) -> str:
 
 
 def _mistyped(error: click.UsageError) -> tuple[str, list[str]] | None:
-    """The wrong name and the right ones, if the error is about a name."""
+    """The wrong name and the known names, if the error is about a name."""
     quoted = error.message.split("'")
     context = error.ctx
     if len(quoted) < 3 or context is None:

@@ -1,7 +1,7 @@
 """The lines of `dump-log` for the files beside a segment: indexes and producer snapshots.
 
-This module reads the files itself. The log engine would truncate the preallocated zeros at the end
-of an index that a running broker uses.
+This module reads the files without the log engine. A running broker may use the index, and the log
+engine would truncate the preallocated zeros at its end.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _ABORTED = Struct(">hqqqq")
 
 
 def _entries(content: bytes, entry: Struct) -> Iterator[tuple[int, int]]:
-    """The complete entries before the zeros of a preallocated file."""
+    """The complete entries, up to the zeros at the end of a preallocated file."""
     whole = len(content) - len(content) % entry.size
     for key, value in entry.iter_unpack(memoryview(content)[:whole]):
         if key == 0 and value == 0:

@@ -43,7 +43,7 @@ def status(cluster_id: str, answer: DescribeQuorumResponse) -> Iterator[str]:
 
 
 def replication(answer: DescribeQuorumResponse, now: Millis | None) -> Iterator[str]:
-    """The lines of `describe --replication`; if `now` is given, times are printed as ages."""
+    """The lines of `describe --replication`. If `now` is given, times are printed as ages."""
     quorum = partition_of(answer)
     leader = _leader(quorum)
     followers = [voter for voter in quorum.current_voters if voter is not leader]

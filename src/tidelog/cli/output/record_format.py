@@ -16,7 +16,7 @@ LETTERS = "tpoksTh%"
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of Kafka's default formatter, under its property names."""
+    """The columns of Kafka's default formatter. The fields have Kafka's property names."""
 
     print_timestamp: bool = False
     print_partition: bool = False

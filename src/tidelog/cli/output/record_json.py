@@ -33,11 +33,11 @@ _CONTROL_SCHEMAS = {
     ControlType.KRAFT_VERSION: ("KRaftVersion ", "k_raft_version_record", "KRaftVersionRecord"),
     ControlType.KRAFT_VOTERS: ("KRaftVoters ", "voters_record", "VotersRecord"),
 }
-"""For each type: the title that Kafka's tool prints, and the package and class in kio."""
+"""For each control type: the title that Kafka's tool prints, and the package and class in kio."""
 
 
 def metadata_json(value: bytes) -> str:
-    """One metadata record as JSON, or a sentence that explains why it is unreadable."""
+    """One metadata record as JSON, or a sentence that says why the record is unreadable."""
     try:
         record = decode_record(value)
         _, position = read_uvarint(value, 0)
@@ -72,7 +72,7 @@ def _compact(value: object) -> str:
 
 
 def _of_metadata(record: Any, version: int) -> dict[str, Any]:
-    """The fields of this version, without tagged fields that have their default value."""
+    """The fields of this version. Tagged fields with their default value are left out."""
     hints = get_type_hints(type(record), vars(metadata_records), include_extras=True)
     found = {}
     for field in fields(record):

@@ -1,4 +1,4 @@
-"""Shows the table of replicas: refreshed in place on a terminal, otherwise table after table."""
+"""Shows the table of replicas. A terminal is refreshed in place; a pipe gets table after table."""
 
 import sys
 import time
@@ -18,7 +18,7 @@ from tidelog.model.user_error import UserError
 
 _RIGHT = ("LEADER", "WATERMARK", "REPLICA", "END OFFSET", "LAG", "BEHIND")
 FRAME_LINES = 8
-"""Lines of the screen that are not rows; an error message may take three of them."""
+"""The number of screen lines that are not rows. An error message may take three of them."""
 
 
 class Seen(NamedTuple):
@@ -43,9 +43,9 @@ def show(look: Callable[[], list[ReplicaRow]], interval: float) -> None:
 
 
 def looks(look: Callable[[], list[ReplicaRow]]) -> Iterator[Seen]:
-    """Read the rows repeatedly, and continue after errors, because users watch for failures.
+    """Read the rows repeatedly. Continue after an error, because users watch for failures.
 
-    An error of the first read is raised, because the address may be wrong.
+    If the first read fails, raise the error, because the address may be wrong.
     """
     rows = look()
     yield Seen(rows)

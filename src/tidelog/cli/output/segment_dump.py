@@ -10,11 +10,11 @@ from tidelog.protocol.records.records import Record, UnreadableRecords, iterate_
 
 MAX_SEQUENCE = 2**31 - 1
 DELETE_HORIZON_MASK = 0x40
-"""The attribute bit of a batch whose base timestamp is its delete horizon."""
+"""The attribute bit that is set if the base timestamp of a batch is its delete horizon."""
 
 
 class Detail(NamedTuple):
-    """The parts of records to show; by default only batches are shown."""
+    """The parts of records to show. By default, only batches are shown."""
 
     records: bool = False
     data: bool = False

@@ -12,7 +12,7 @@ WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "
 def start_block(cluster: LocalCluster, program: str, *, is_new: bool) -> Iterator[str]:
     """The addresses of the cluster, its directory, and a command to try next.
 
-    Scripts read the first line; its form does not change.
+    Scripts read the first line, so its form must not change.
     """
     yield f"bootstrap {cluster.bootstrap}"
     if cluster.has_metrics:

@@ -1,4 +1,4 @@
-"""Tables in plain text; a column is as wide as its widest cell."""
+"""Tables in plain text. A column is as wide as its widest cell."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,7 +6,7 @@ GAP = "  "
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The lines of a table; columns of numbers are aligned to the right."""
+    """The lines of a table. Columns of numbers are aligned to the right."""
     widths = [max(map(len, cells)) for cells in zip(heads, *rows, strict=True)]
     is_number = [_are_numbers([row[column] for row in rows]) for column in range(len(heads))]
     for row in (heads, *rows):

@@ -13,7 +13,7 @@ from tidelog.model.ids import ZERO_TOPIC_ID, NodeId, TopicPartition
 
 
 class Filter(NamedTuple):
-    """The partitions to show; all partitions if no field is set."""
+    """Selects the partitions to show. If no field is set, all partitions are shown."""
 
     under_replicated: bool = False
     at_min_isr: bool = False
@@ -37,7 +37,7 @@ class Filter(NamedTuple):
 def report(
     client: Client, described: Sequence[admin.Described], only: Filter, *, overrides: bool
 ) -> Iterator[str]:
-    """The lines of `--describe`; with `overrides`, only topics with configuration overrides."""
+    """The lines of `--describe`. With `overrides`, only topics with configuration overrides."""
     if not described:
         return
     names = [topic.name for topic in described]
@@ -103,7 +103,7 @@ def _ids(nodes: Sequence[NodeId] | None) -> str:
 def _replication_factor(
     partition: admin.PartitionDescription, move: admin.Reassignment | None
 ) -> int:
-    """The number of replicas without those that a reassignment is adding."""
+    """The number of replicas, without the replicas that a reassignment is adding."""
     return len(partition.replicas) - (len(move.adding) if move else 0)
 
 

@@ -1,4 +1,4 @@
-"""The settings for `tidelog whatif`: from flags, else from a topic, else assumed."""
+"""The settings for `tidelog whatif`: from options, or from a topic, or assumed."""
 
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ class OwnSettings(NamedTuple):
     minimums: tuple[int, ...]
     acks: tuple[str, ...]
     assumed: tuple[str, ...]
-    """The settings that come from neither a flag nor a topic, as `key=value`."""
+    """The settings that were assumed, as `key=value`."""
 
 
 def read_topic(bootstrap: str, topic: str) -> TopicSettings:
@@ -55,7 +55,7 @@ def own_settings(
     acks: tuple[str, ...],
     topic: TopicSettings | None,
 ) -> OwnSettings:
-    """Take settings without a flag from the topic, and assume those that are still missing."""
+    """Take settings that no option gives from the topic. Assume those that are still missing."""
     assumed = []
     if not factors:
         factors = (ASSUMED_FACTOR if topic is None else topic.replication_factor,)

@@ -227,7 +227,7 @@ def _collect(
     began: float,
     end: float | None,
 ) -> None:
-    """Add up the results, and show the progress by seeds or by time."""
+    """Add the results to the summary, and show the progress by seeds or by time."""
     length = max(1, round(end - began)) if total is None and end is not None else total or 0
     done = 0
     with progress("simulating", length) as tell:

@@ -28,7 +28,7 @@ SEEDS = 100
 def try_mutant(
     name: str, plan: Plan, seeds: int | None, jobs: int | None, html: Path | None
 ) -> int:
-    """Return status 0 if the right rules pass the mutant's story and the mutant fails it."""
+    """Return status 0 if the story passes with the right rules and fails with the mutant."""
     if name == "list":
         rows = [(one.name, ",".join(one.faults) or "-", one.wrong) for one in MUTANTS.values()]
         for line in table(("MUTANT", "FAULTS", "WHAT IS WRONG"), rows):
@@ -62,7 +62,7 @@ def _by_story(mutant: Mutant, html: Path | None) -> bool:
 
 
 def _by_seeds(mutant: Mutant, plan: Plan, seeds: int, jobs: int) -> None:
-    """Run seeds until the first one that detects the mutant."""
+    """Run seeds until one of them detects the mutant."""
     click.echo(f"\nRandom seeds from {plan.seed} on, at most {seeds}:")
     runs = 0
     for result in _results(mutant.name, plan, seeds, jobs):
@@ -82,12 +82,12 @@ def _results(name: str, plan: Plan, seeds: int, jobs: int) -> Iterator[Result]:
         return
     pool = ProcessPoolExecutor(jobs)
     try:
-        # `map` keeps the order of the seeds, so every run reports the same detecting seed.
+        # `map` keeps the order of the seeds, so the first detecting seed is always the same.
         yield from pool.map(partial(run_mutant, name), plans)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
 def run_mutant(name: str, plan: Plan) -> Result:
-    """Run one seed with the mutant's rules; they cannot be pickled, so only the name is passed."""
+    """Run one seed with the mutant's rules. Takes its name, because rules cannot be pickled."""
     return one(replace(plan, rules=MUTANTS[name].rules()))

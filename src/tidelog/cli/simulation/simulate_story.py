@@ -18,7 +18,7 @@ from tidelog.sim.story.showing import as_run
 
 @silenced()
 def tell_story(name: str, mutant: str | None, html: Path | None) -> int:
-    """Play a story; return status 0 if all of its expectations are met."""
+    """Play a story. Return status 0 if all of its expectations are met."""
     if name == "list":
         return _list()
     if name == "help":
@@ -45,7 +45,7 @@ def transcript(played: Played) -> list[str]:
 
 
 def _story(name: str) -> Story:
-    """The story in this file, or the built-in story of this name."""
+    """The story in the file with this name, or else the built-in story with this name."""
     path = Path(name)
     if path.exists():
         return parse(path.read_text(encoding="utf-8"))
