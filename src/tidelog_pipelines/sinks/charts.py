@@ -1,4 +1,4 @@
-"""The report's charts as SVG; the page's style sheet sets the colours for light and dark."""
+"""The report's charts as SVG. The page's style sheet sets the colours for light and dark mode."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -102,7 +102,7 @@ def _title(text: str) -> str:
 
 
 def isr_time_line(lines: Sequence[Line], failovers: Sequence[Failover], axis: TimeAxis) -> str:
-    """A row for each partition: plain while all replicas are in sync, coloured otherwise."""
+    """A row for each partition. It is plain while all replicas are in sync, else coloured."""
     height = len(lines) * (ROW + GAP)
     body = [axis.draw(height)]
     left, right = axis.x(axis.start_ms), axis.x(axis.end_ms)
@@ -172,7 +172,7 @@ def failover_durations(failovers: Sequence[Failover], axis: TimeAxis) -> str:
 
 
 def lag_heat_map(cells: Sequence[LagCell], buckets: int, axis: TimeAxis) -> str:
-    """A row for each broker: the darker, the larger the lag of its slowest replica."""
+    """A row for each broker. A darker cell means a larger lag of the broker's slowest replica."""
     brokers = sorted({cell.broker for cell in cells})
     height = len(brokers) * (HEAT_ROW + HEAT_GAP)
     width = (WIDTH - LABELS - RIGHT) / max(buckets, 1)
@@ -196,7 +196,7 @@ def lag_heat_map(cells: Sequence[LagCell], buckets: int, axis: TimeAxis) -> str:
 
 
 def opacity(lag: int, most: int) -> float:
-    """The opacity of a lag, on a logarithmic scale, so that small lags differ visibly, too."""
+    """The opacity of a lag, on a logarithmic scale, so that small lags also differ visibly."""
     if most <= 0:
         return 0.06
     return 0.06 + 0.94 * (log10(1 + lag) / log10(1 + most)) ** 2

@@ -10,14 +10,14 @@ from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.settings import has_scheme
 
 LOCK = ".tidelog.lock"
-"""Spark ignores files whose names begin with a dot."""
+"""The lock file. Its name begins with a dot, so Spark ignores it."""
 
 
 @contextmanager
 def claimed(directory: str) -> Iterator[None]:
-    """Hold a local directory, which is created if needed; raises if another job holds it."""
+    """Hold a local directory, and create it if needed. Raises if another job holds it."""
     if has_scheme(directory):
-        yield  # other file systems have no locks: Delta detects a second writer
+        yield  # other file systems have no locks, but Delta detects a second writer
         return
     try:
         Path(directory).mkdir(parents=True, exist_ok=True)

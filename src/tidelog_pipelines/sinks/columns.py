@@ -21,7 +21,7 @@ def check_columns(topic: str, existing: StructType, rows: StructType) -> None:
 
 
 def difference(path: str, old: DataType, new: DataType) -> str | None:
-    """The first column whose types differ; a column that only one of them has is none."""
+    """The first column with different types. A column that only one side has does not count."""
     if isinstance(old, StructType) and isinstance(new, StructType):
         types = {field.name: field.dataType for field in old.fields}
         found = (

@@ -1,7 +1,7 @@
 """Commits the offsets of a query to a consumer group, so that the usual tools show its lag.
 
-The offsets are never read back: only the checkpoint determines where a query continues. If a commit
-fails, tools show an old offset until the next commit succeeds.
+The job never reads these offsets. Only the checkpoint determines where a query continues. If a
+commit fails, tools show an old offset until the next commit succeeds.
 """
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -12,7 +12,7 @@ from tidelog_pipelines.sources.kafka import client_configuration
 
 
 class GroupOffsets:
-    """A consumer group without members, whose offsets are set by the job."""
+    """A consumer group without members. The job commits its offsets."""
 
     def __init__(self, settings: KafkaSettings, group: str) -> None:
         configuration = {"group.id": group, "enable.auto.commit": False}
@@ -21,7 +21,7 @@ class GroupOffsets:
         self._committed: Ends = {}
 
     def commit(self, ends: Ends) -> str | None:
-        """Commit offsets that changed since the last commit. -> one sentence if that failed."""
+        """Commit offsets that changed since the last commit. Returns one sentence on failure."""
         offsets = [
             TopicPartition(topic, partition, end)
             for topic, partitions in ends.items()

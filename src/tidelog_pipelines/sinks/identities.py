@@ -1,7 +1,7 @@
 """Records the topic id of each table, because a name may later refer to another topic.
 
-If a topic is deleted and created again, its offsets start at 0 and soon reach the old ones. Only
-the topic id distinguishes the two topics (KIP-516).
+If a topic is deleted and created again, its offsets start at 0 and soon reach the offsets of the
+old topic. Only the topic id distinguishes the two topics (KIP-516).
 """
 
 from pyspark.sql import functions as f
@@ -14,7 +14,7 @@ TABLE = "topics"
 
 
 class TopicReplaced(JobFailed):
-    """A topic is not the one that its table was created from."""
+    """A topic is not the topic from which its table was created."""
 
 
 class Identities:
@@ -24,7 +24,7 @@ class Identities:
         self._known: dict[str, str] | None = None
 
     def check(self, names: list[str]) -> dict[str, str]:
-        """Raise if a topic is not the one that was read so far. -> the ids of the topics."""
+        """Return the ids of the topics. Raises if a topic is not the one that was read so far."""
         known = self._load()
         found = self._topics.ids(names)
         for name in names:

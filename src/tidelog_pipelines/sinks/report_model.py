@@ -41,7 +41,7 @@ class Line(NamedTuple):
     partitions: int
     under_minutes: float
     spans: tuple[Span, ...]
-    """In drawing order: later spans cover earlier ones."""
+    """The spans in the order of drawing. Later spans cover earlier spans."""
 
 
 class Failover(NamedTuple):
@@ -58,7 +58,7 @@ class Failover(NamedTuple):
 
     @property
     def is_handover(self) -> bool:
-        """Whether the former leader led until the election, as in a controlled shutdown."""
+        """Whether the former leader still led at the election, as in a controlled shutdown."""
         return self.reason == HANDED_OVER
 
 
@@ -114,7 +114,7 @@ class Report:
     under_minutes: float
     shrinks: int
     lines: tuple[Line, ...]
-    """The partitions with the most faults, the worst first; internal topics come last."""
+    """The partitions with the most faults, the worst first. Internal topics come last."""
     failovers: tuple[Failover, ...]
     failovers_in_all: int
     lag_buckets: int

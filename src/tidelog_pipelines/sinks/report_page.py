@@ -1,4 +1,4 @@
-"""A report as one HTML page without external resources: no script, no font, no network."""
+"""A report as one HTML page that needs no script, no font and no network."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime

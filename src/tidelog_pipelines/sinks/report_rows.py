@@ -1,4 +1,4 @@
-"""Collects the rows of a report from the tables of `health`, always a bounded number."""
+"""Collects a bounded number of rows for a report from the tables of `health`."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -28,14 +28,14 @@ INTERNAL = "__"
 
 _NAME = "concat(topic, '-', partition)"
 _IS_INTERNAL = f"startswith(topic, '{INTERNAL}')"
-"""Internal topics, which interest users less than their own."""
+"""True for internal topics. They are sorted last, because users care more for their own topics."""
 _LINE = f"if({_IS_INTERNAL}, topic, {_NAME})"
 
 
 def gathered(
     title: str, events: DataFrame, tables: Mapping[str, DataFrame], followers: DataFrame
 ) -> Report:
-    """The report on these events; `followers` are the follower states that leaders reported."""
+    """The report on these events. `followers` are the follower states that leaders reported."""
     ends = events.agg(f.min("ts").alias("start"), f.max("ts").alias("end")).first()
     assert ends is not None
     spans = tables["intervals"]
@@ -106,7 +106,7 @@ def _lines(spans: DataFrame, partitions: DataFrame) -> tuple[Line, ...]:
     found: dict[str, list[Span]] = {row["line"]: [] for row in worst}
     rows = faulty.withColumn("line", f.expr(_LINE)).join(f.broadcast(chosen.select("line")), "line")
     columns = ("start_ms", "end_ms", "leader", "in_sync", "size(replicas) AS replicas", "min_isr")
-    # The longest spans, if there are too many to draw.
+    # If there are too many spans to draw, the longest spans are drawn.
     shown = rows.orderBy(f.expr(_IS_INTERNAL), f.col("seconds").desc()).limit(SPANS)
     for row in shown.selectExpr("line", f"{_NAME} AS name", *columns).collect():
         found[row["line"]].append(Span(*row[1:]))

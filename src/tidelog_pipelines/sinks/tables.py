@@ -1,8 +1,8 @@
 """Tables in a directory. Invariant: no batch and no record is written to a table twice.
 
-A batch is identified by its query and its number. Delta stores the last batch of each query in the
-same commit as its rows. Parquet has no commits: each batch has its own directory, which a retry
-overwrites.
+A batch is identified by its query and its number. Delta stores the number of the last batch of each
+query in the same commit as its rows. Parquet has no commits. There, each batch has its own
+directory, and a retry overwrites this directory.
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ BATCH_COLUMN = "batch"
 
 
 class Batch(NamedTuple):
-    """One micro-batch; if it is run again after a crash, it has the same number and records."""
+    """One micro-batch. If it is run again after a crash, it has the same number and records."""
 
     query_id: str
     number: int
@@ -34,7 +34,7 @@ class Tables(ABC):
     format: str
     partitioned_by: tuple[str, ...] = ("date",)
     can_widen: bool
-    """Whether the type of a column can change to one that holds more."""
+    """Whether the type of a column can change to a wider type."""
 
     def __init__(self, spark: SparkSession, directory: str) -> None:
         self._spark = spark
@@ -44,7 +44,7 @@ class Tables(ABC):
         return f"{self._directory}/{name}"
 
     def rows(self, name: str) -> DataFrame | None:
-        """All rows of a table; None if it does not exist yet."""
+        """All rows of a table. None if the table does not exist yet."""
         try:
             found = self._read(self.path(name))
             _ = found.schema  # with Spark Connect, only this raises if the table is absent
@@ -55,27 +55,27 @@ class Tables(ABC):
             raise
 
     def frame(self, rows: Sequence[tuple[object, ...]], schema: str) -> DataFrame:
-        """A DataFrame of a few rows of this process."""
+        """A DataFrame of a few rows that are in the memory of this process."""
         return self._spark.createDataFrame(list(rows), schema)
 
     @abstractmethod
     def append(self, name: str, rows: DataFrame, batch: Batch, part: str = "") -> int:
-        """Add a batch's rows, or a part of them, only once, even if the batch is run again.
+        """Add the rows of a batch, or a part of them. If the batch is run again, add no row twice.
 
-        -> the number of added rows.
+        Returns the number of added rows.
         """
 
     @abstractmethod
     def not_of(self, rows: DataFrame, batch: Batch) -> DataFrame:
-        """The rows of a table, except those that this batch will replace."""
+        """The rows of a table, except for the rows that this batch will replace."""
 
     @abstractmethod
     def widen(self, name: str, columns: Sequence[tuple[str, ...]], kind: DataType) -> None:
-        """Change the type of columns, given by their paths, to one that holds more."""
+        """Change the type of columns to a wider type. Each column is given by its path."""
 
     @abstractmethod
     def compact(self, name: str) -> None:
-        """Merge many small files into few large ones."""
+        """Merge many small files into few large files."""
 
     @abstractmethod
     def _read(self, path: str) -> DataFrame: ...
@@ -97,7 +97,8 @@ class DeltaTables(Tables):
 
     def append(self, name: str, rows: DataFrame, batch: Batch, part: str = "") -> int:
         writer = rows.write.format("delta").mode("append").partitionBy(*self.partitioned_by)
-        # Delta skips a batch of this application that is not newer than its last one.
+        # Delta stores the last batch number of each application, and skips a batch whose number is
+        # not larger.
         application = "/".join(filter(None, (batch.query_id, name, part)))
         commit = f"{application} batch {batch.number}"
         writer.options(
@@ -109,7 +110,7 @@ class DeltaTables(Tables):
         return self._rows_of(name, commit)
 
     def _rows_of(self, name: str, commit: str) -> int:
-        """How many rows a commit has added; 0 if it is no longer among the last commits."""
+        """How many rows a commit has added. 0 if it is not among the last commits."""
         history = self._spark.sql(f"DESCRIBE HISTORY delta.`{self.path(name)}` LIMIT 3")
         added = history.where(f.col("userMetadata") == commit).select(
             f.col("operationMetrics")["numOutputRows"].cast("long").alias("rows")
@@ -120,7 +121,8 @@ class DeltaTables(Tables):
         return rows
 
     def widen(self, name: str, columns: Sequence[tuple[str, ...]], kind: DataType) -> None:
-        # The feature is set when it is needed first: readers that lack it refuse such a table.
+        # The feature is set only when it is needed, because readers without this feature refuse
+        # the table.
         table = f"delta.`{self.path(name)}`"
         self._spark.sql(
             f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
@@ -156,7 +158,7 @@ class ParquetTables(Tables):
         raise NotImplementedError("the columns of Parquet files keep their types")
 
     def compact(self, name: str) -> None:
-        """Do nothing: without commits, readers would see rows twice while files are replaced."""
+        """Do nothing. Without commits, readers would see rows twice while files are replaced."""
 
     def _read(self, path: str) -> DataFrame:
         return self._spark.read.option("mergeSchema", "true").parquet(path)
@@ -170,7 +172,7 @@ def _directory_of(batch: Batch, part: str = "") -> str:
 
 
 def within(spans: Sequence[Span]) -> Column:
-    """Whether a row lies in one of the spans; both formats use it to prune files."""
+    """Whether a row is in one of the spans. Both formats use this condition to skip files."""
     inside = [
         (f.col("partition") == span.partition) & f.col("offset").between(span.start, span.end - 1)
         for span in spans

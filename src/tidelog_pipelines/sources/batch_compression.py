@@ -1,7 +1,8 @@
 """Unpacks the records of a batch in any of Kafka's codecs, up to a limit.
 
-A batch that cannot be unpacked raises `BadBatch`: its reader reports it and continues with the next
-batch. So does a batch that would unpack to more than the limit, before it takes the memory.
+If a batch cannot be unpacked, `unpack` raises `BadBatch`. The reader of the batch reports this and
+continues with the next batch. If a batch would unpack to more than the limit, `unpack` raises
+`BadBatch` before the records take the memory.
 """
 
 import zlib
@@ -21,7 +22,7 @@ _GZIP_BITS = 16 + zlib.MAX_WBITS
 
 
 class BadBatch(Exception):
-    """Why a batch cannot be read."""
+    """A batch cannot be read. The message is the reason."""
 
 
 def _gunzip(packed: bytes) -> bytes:
@@ -38,7 +39,7 @@ def _gunzip(packed: bytes) -> bytes:
 
 
 def _unsnappy(packed: bytes) -> bytes:
-    # Java's snappy writes blocks under its own header; other clients write one raw block.
+    # Java's snappy library writes a header and several blocks. Other clients write one raw block.
     if not packed.startswith(_XERIAL_MAGIC):
         return _unsnappy_block(packed)
     position, unpacked = _XERIAL_HEADER_SIZE, bytearray()
@@ -78,7 +79,7 @@ CODECS: Mapping[int, tuple[str, Callable[[bytes], bytes]]] = {
     3: ("lz4", _unlz4),
     4: ("zstd", _unzstd),
 }
-"""By the codec number in a batch's attributes."""
+"""The name and the decompressor of each codec, by the codec number in a batch's attributes."""
 
 
 def unpack(codec: int, packed: bytes) -> bytes:

@@ -1,8 +1,8 @@
 """The checkpoint of a streaming query: its query id, and the offsets that each batch covers.
 
-Spark writes a batch's end offsets before it runs the batch, so a batch that is run again covers the
-same records. A path that is not local is read through Spark, so a checkpoint may be on any file
-system.
+Spark writes the end offsets of a batch before it runs the batch. If the batch is run again, it
+therefore covers the same records. A checkpoint may be on any file system, because a path that is
+not local is read through Spark.
 """
 
 import json
@@ -34,7 +34,7 @@ class Checkpoint:
         self._local = Path(self.path) if is_local else None
 
     def query_id(self) -> str:
-        """The id of the query; a new one if the checkpoint was lost and created again."""
+        """The id of the query. If the checkpoint was lost and created again, the id is new."""
         (line,) = self._lines("metadata")
         return str(json.loads(line)["id"])
 
@@ -54,7 +54,7 @@ class Checkpoint:
         return {} if last is None else self.ends(last)
 
     def spans(self, batch: int) -> dict[str, list[Span]]:
-        """The records that a batch covers, by topic; topics without records are left out."""
+        """The records that a batch covers, by topic. Topics without records are left out."""
         before = self.ends(batch - 1) if batch else self._first_starts()
         return spans_between(before, self.ends(batch))
 
@@ -97,11 +97,11 @@ def parse_ends(text: str) -> Ends:
             for topic, ends in found.items()
         }
     except (ValueError, AttributeError, TypeError):
-        return {}  # not offsets of topics: the checkpoint of another kind of query
+        return {}  # these are no offsets of topics: the checkpoint is of another kind of query
 
 
 def spans_between(before: Ends, after: Ends) -> dict[str, list[Span]]:
-    """The spans between two sets of offsets; a new partition begins at its first record."""
+    """The spans between two sets of offsets. The span of a new partition begins at offset 0."""
     spans = {
         topic: [
             Span(partition, start, end)

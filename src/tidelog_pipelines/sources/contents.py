@@ -1,8 +1,9 @@
 """The content of a topic, read through its cluster or from its replicas' disks.
 
-In both cases a row is (replica, topic, partition, offset, checksum, timestamp, damage). If it is
-read through the cluster, the replica is -1, for the current leader. `damage` is null for a record;
-otherwise the row is an unreadable batch on a disk, and `damage` describes it.
+In both cases a row is (replica, topic, partition, offset, checksum, timestamp, damage). If the
+topic is read through the cluster, the replica is -1, which stands for the current leader. If
+`damage` is null, the row is a record. Otherwise the row is an unreadable batch on a disk, and
+`damage` describes the batch.
 """
 
 import json
@@ -26,7 +27,7 @@ DAMAGE = (
 
 
 def readable(spark: SparkSession, settings: KafkaSettings, topics: Sequence[str]) -> DataFrame:
-    """The records that consumers can read from these topics, all of which exist."""
+    """The records that consumers can read from these topics. Raises if a topic does not exist."""
     subscription = Subscription(tuple(topics))
     Topics(settings).require(subscription)
     return table(spark, settings, subscription).select(
@@ -66,9 +67,10 @@ def on_disks(
     replicas: Mapping[int, str],
     only: Sequence[Stretch] | None = None,
 ) -> DataFrame:
-    """The content of these topics on the replicas; raises `NoSegments` if one has none of it.
+    """The content of these topics on the disks of the replicas.
 
-    `only` leaves out batches without an offset in these stretches.
+    Raises `NoSegments` if a replica has no segment of a topic. With `only`, batches without an
+    offset in these stretches are left out.
     """
     for topic in topics:
         find_parts(replicas, topic, sys.maxsize)

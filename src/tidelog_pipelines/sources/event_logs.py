@@ -1,7 +1,7 @@
 """Replication events from a cluster or from a file.
 
-The events are in a cluster's own topic, read through the cluster or from its replicas' disks, or in
-JSON lines, as `tidelog observe` writes them for clusters that record none.
+A cluster writes its events to a topic, which is read through the cluster or from its replicas'
+disks. For a cluster that records no events, `tidelog observe` writes them to a file as JSON lines.
 """
 
 import sys
@@ -44,7 +44,7 @@ def _none(spark: SparkSession) -> DataFrame:
 
 
 def _on_disks(spark: SparkSession, replicas: Mapping[int, str]) -> DataFrame:
-    # A partition of the events exists on some brokers only, with the same content on all of them.
+    # Only some brokers have a replica of the events, and all replicas have the same content.
     found = {}
     for replica, directories in replicas.items():
         try:
@@ -59,13 +59,13 @@ def _on_disks(spark: SparkSession, replicas: Mapping[int, str]) -> DataFrame:
 
 
 def require_events(settings: KafkaSettings, where: str = AUTO) -> None:
-    """Check that the events to follow exist."""
+    """Check that the topic of events exists, if the events come from the cluster."""
     if where == AUTO:
         Topics(settings).require(EVENTS)
 
 
 def event_stream(spark: SparkSession, settings: KafkaSettings, where: str = AUTO) -> DataFrame:
-    """The events as a stream, from the first one on."""
+    """The events as a stream, from the first event on."""
     if where != AUTO:
         return parsed(spark.readStream.text(existing(where)))
     return parsed(stream(spark, settings, EVENTS, "earliest", EVENTS_AT_ONCE))

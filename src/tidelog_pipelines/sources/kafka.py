@@ -1,4 +1,4 @@
-"""Topics as DataFrames, through Spark's own connector, and topic metadata from a Kafka client."""
+"""Reads topics as DataFrames through Spark's connector, and metadata through a Kafka client."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from tidelog_pipelines.transformations.record_time import instant
 
 JAVA_ONLY = ("sasl.jaas.", "ssl.truststore.", "ssl.keystore.")
 NATIVE_ONLY = "librdkafka."
-"""The prefix of a client configuration that is for librdkafka and not for the Java client."""
+"""The prefix of client configurations that apply only to librdkafka, not to the Java client."""
 ANSWER_SECONDS = 5.0
 READ_SECONDS = 30.0
 QUIET = {"log_level": 0, "socket.timeout.ms": 10_000}
@@ -72,7 +72,7 @@ def stream(
     *,
     may_vanish: bool = False,
 ) -> DataFrame:
-    """The records of the topics as a stream; if `may_vanish`, deleted topics do not end it."""
+    """The records of the topics as a stream. With `may_vanish`, deleted topics do not end it."""
     reader = spark.readStream.format("kafka").options(**connector_options(settings))
     found = reader.options(
         **subscription.option,
@@ -96,7 +96,7 @@ def table(spark: SparkSession, settings: KafkaSettings, subscription: Subscripti
 def table_of_spans(
     spark: SparkSession, settings: KafkaSettings, topic: str, spans: Sequence[Span]
 ) -> DataFrame:
-    """The records of a topic in these spans, of which there is at least one."""
+    """The records of a topic in these spans. There must be at least one span."""
 
     def read(span: Span) -> DataFrame:
         reader = spark.read.format("kafka").options(**connector_options(settings))
@@ -114,7 +114,7 @@ def table_of_spans(
 def single_record(
     settings: KafkaSettings, topic: str, partition: int, offset: int
 ) -> Message | None:
-    """One record, read without Spark; None if there is no record at this offset."""
+    """One record, read without Spark. None if there is no record at this offset."""
     configuration = {
         "group.id": "tidelog-pipeline",
         "enable.auto.commit": False,
@@ -156,7 +156,7 @@ class Topics:
             raise JobFailed(f"--kafka: {error.args[0].str()}.") from None
 
     def require(self, subscription: Subscription) -> list[str]:
-        """The topics of a subscription, all of which exist."""
+        """The topics of a subscription. Raises if a topic of the subscription does not exist."""
         existing = self._existing()
         missing = [name for name in subscription.names if name not in existing]
         if missing:
@@ -169,7 +169,7 @@ class Topics:
         return name in self._existing()
 
     def ids(self, names: list[str]) -> dict[str, str]:
-        """The id of each existing topic; a topic that was created again has a new id."""
+        """The id of each existing topic. A topic that is deleted and created again has a new id."""
         if not names:
             return {}
         found = {}
@@ -178,7 +178,7 @@ class Topics:
             try:
                 found[name] = str(answer.result().topic_id)
             except KafkaException:
-                continue  # deleted or unreachable: reading the topic will report it
+                continue  # the topic is deleted or unreachable, and reading it will report that
         return found
 
     def _existing(self) -> list[str]:

@@ -1,7 +1,8 @@
 """Ledgers of acknowledged records: JSON lines as producers append them, or the same as Parquet.
 
-A path may be a file, a directory or a pattern. A line that was torn by a kill is left out: its
-record was acknowledged, but the line no longer identifies it.
+A path may be a file, a directory or a pattern. If a producer was killed while it wrote a line, the
+line is incomplete and is left out. Its record was acknowledged, but the line does not identify the
+record.
 """
 
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ COLUMNS = ("topic", "partition", "offset", "key", "checksum", "acked_at")
 
 
 def acknowledged(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """topic, partition, offset (or null), key, checksum, acked_at."""
+    """The acknowledged records: topic, partition, offset (or null), key, checksum, acked_at."""
     places = [existing(path) for path in paths]
     parquet = [path for path in places if _is_parquet(path)]
     lines = [path for path in places if path not in parquet]

@@ -1,4 +1,4 @@
-"""Resolves paths relative to the user's working directory, not to that of Spark's processes."""
+"""Resolves paths relative to the user's working directory. Spark's processes may have another."""
 
 import glob
 import os
@@ -8,12 +8,12 @@ from tidelog_pipelines.settings import has_scheme
 
 
 def absolute(path: str) -> str:
-    """An absolute local path; a path on another file system (s3a://...) is returned unchanged."""
+    """An absolute local path. A path on another file system (s3a://...) is returned unchanged."""
     return path if has_scheme(path) else os.path.abspath(path)
 
 
 def existing(path: str) -> str:
-    """As `absolute`, for input: raises unless a file, directory or pattern match exists."""
+    """As `absolute`, for a path to read. Raises if no file or directory matches the path."""
     if not has_scheme(path) and not glob.glob(path):
         raise JobFailed(f"{path} does not exist.")
     return absolute(path)

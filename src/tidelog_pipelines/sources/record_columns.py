@@ -1,8 +1,8 @@
 """Decodes Kafka's record batches (magic 2) to columns: the records of many batches at once.
 
-A scan finds only the start of each record, because each record carries its length; numpy reads all
-other fields for all records at once. An invalid batch is left out and reported, so that one bad
-batch does not affect the others.
+Each record begins with its length. A Python loop reads only these lengths, to find where each
+record begins and ends. Then numpy reads all other fields for all records at once. An invalid batch
+is left out and reported, so that one bad batch does not affect the others.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ Bools = NDArray[np.bool_]
 
 HEADER = Struct(">qiibIhiqqqhii")
 LOG_OVERHEAD = 12
-"""Base offset and length: the bytes that `length` does not count."""
+"""The size of the fields base offset and length, which `length` does not count."""
 CRC_START = 21
 LONGEST_VARINT = 10
 
@@ -71,7 +71,7 @@ class Batch(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """One entry per record; a missing key or value is None."""
+    """Each column has one entry per record. A missing key or value is None."""
 
     batch: Ints
     """The index of the record's batch in the input."""
@@ -82,7 +82,7 @@ class Columns(NamedTuple):
 
 
 def decode(batches: Sequence[Batch]) -> tuple[Columns, dict[int, str]]:
-    """The records of these batches, and the batches that were left out, with the reason."""
+    """The records of these batches, and the index and reason of each batch that was left out."""
     starts, ends, counts, broken = _walk(batches)
     area = b"".join([batch.records for batch in batches]) + bytes(LONGEST_VARINT)
     batch = np.repeat(np.arange(len(batches)), counts)
@@ -129,7 +129,7 @@ def _bodies(records: bytes, count: int) -> tuple[list[int], list[int]]:
                 length |= (byte & 0x7F) << shift
                 shift += 7
             starts.append(position)
-            position += length >> 1  # zigzag; a length is never negative
+            position += length >> 1  # zigzag encoding; a length is never negative
             ends.append(position)
     except IndexError:
         raise BadBatch(f"its {count} records end after {len(ends)}") from None
@@ -186,7 +186,7 @@ def _slices(
 def _varints(data: NDArray[np.uint8], positions: Ints) -> tuple[Ints, Ints]:
     """The zigzag varints at these positions, and the positions after them."""
     last = len(data) - 1
-    at = np.minimum(positions, last)  # a position past the end is found invalid later
+    at = np.minimum(positions, last)  # the caller finds positions past the end and rejects them
     byte = data[at]
     value = (byte & 0x7F).astype(np.uint64)
     after = positions + 1

@@ -1,9 +1,9 @@
 """Finds a topic's segments in the data directories of replicas, and reads their batches.
 
 A large segment is read in several parts. Each part begins at the first batch at or after its first
-byte, which the offset index helps to find, and ends before the first batch of the next part. A
-damaged batch is reported and skipped; if its length cannot be trusted, reading continues at the
-next batch in the index.
+byte, and ends before the first batch of the next part. The offset index helps to find the first
+batch. A damaged batch is reported and skipped. If its length cannot be trusted, reading continues
+at the next batch in the index.
 """
 
 import os
@@ -25,7 +25,7 @@ _INDEX_ENTRY = Struct(">ii")
 
 
 class NoSegments(Exception):
-    """Names a data directory without any segment of the topic."""
+    """A data directory has no segment of the topic. The message names the directory."""
 
 
 class Part(NamedTuple):
@@ -38,7 +38,7 @@ class Part(NamedTuple):
     start: int
     end: int
     is_active: bool
-    """Whether it is the replica's last segment, whose last batch may be partial."""
+    """Whether this is the last segment of the replica. Its last batch may be partial."""
 
     @property
     def base_offset(self) -> int:
@@ -55,7 +55,7 @@ class Damage(NamedTuple):
 
 
 def find_parts(replicas: Mapping[int, str], topic: str, part_bytes: int) -> list[Part]:
-    """Every part of every segment; commas separate a replica's directories."""
+    """Every part of every segment. Commas separate the directories of one replica."""
     parts: list[Part] = []
     for replica, directories in replicas.items():
         found = [
@@ -96,8 +96,8 @@ def read_batches(
 ) -> Iterator[Batch | Damage]:
     """The part's batches in order, without control batches.
 
-    With `stretches`, only batches with offsets in one of them, [first, end); of all other batches
-    only the header is read.
+    With `stretches`, only batches with an offset in one of these ranges [first, end) are returned.
+    Of all other batches, only the header is read.
     """
     read_bytes = READ_BYTES if stretches is None else HEADER.size
     index = _index_positions(part.path)
@@ -150,12 +150,12 @@ def _touches(header: Header, stretches: Sequence[tuple[int, int]]) -> bool:
 
 
 def _is_unwritten(reason: str, buffer: bytes, at: int) -> bool:
-    """Whether this is the end of a log that is being written, or was when its broker died."""
+    """Whether this is the end of a log that a broker is writing, or was writing when it died."""
     return reason == "cut short" or not any(buffer[at : at + HEADER.size])
 
 
 def _batch(header: Header, position: int, raw: bytes, expected: int) -> Batch | Damage | None:
-    if header.base_offset < expected:  # not covered by the CRC
+    if header.base_offset < expected:  # the CRC does not cover the base offset
         reason = f"its base offset {header.base_offset} is below {expected}"
         return Damage(expected, expected, position, reason)
     if crc32c(memoryview(raw)[CRC_START:]) != header.crc:
@@ -170,14 +170,14 @@ def _batch(header: Header, position: int, raw: bytes, expected: int) -> Batch | 
 
 
 def _index_positions(path: str) -> list[int]:
-    """The batch positions in the offset index, in ascending order; empty without an index."""
+    """The batch positions in the offset index, in ascending order. Empty without an index."""
     try:
         entries = Path(path).with_suffix(".index").read_bytes()
     except FileNotFoundError:
         return []
     whole = len(entries) // _INDEX_ENTRY.size * _INDEX_ENTRY.size
     positions = [position for _, position in _INDEX_ENTRY.iter_unpack(entries[:whole])]
-    # A running broker preallocates its index: zeros follow the last entry.
+    # A running broker preallocates its index, so zeros follow the last entry.
     return [position for number, position in enumerate(positions) if position > 0 or number == 0]
 
 
@@ -189,7 +189,7 @@ def _first_batch(file: int, start: int, size: int, index: list[int]) -> int:
     position = index[known - 1] if known else 0
     while position < start:
         header, _ = _header(os.pread(file, HEADER.size, position), 0, position, size)
-        if header is None:  # the previous part reports it
+        if header is None:  # the previous part reports this damage
             position = _next_indexed(index, position, size)
         else:
             position += header.size

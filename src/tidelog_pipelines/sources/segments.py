@@ -1,13 +1,15 @@
 """`format("segments")`: the records of a topic on the disks of its replicas.
 
-The executors read the files themselves, in parallel, without a broker. A row is a record or an
-unreadable batch: `error` is then the reason and offset..last_offset the claimed offsets. Options:
+Spark's executors read the files in parallel, without a broker. A row is a record or an unreadable
+batch. For an unreadable batch, `error` is the reason, and offset..last_offset are the offsets that
+the batch claims to hold. Options:
 
     topic      the topic
     replicas   JSON: {"1": "/data/1", "2": "/data/2a,/data/2b"}, a broker's id and its log.dirs
-    values     "false" leaves out key and value, and keeps their checksum
-    partBytes  the least bytes of a segment that one task reads (64 MiB)
-    stretches  JSON: {"0": [[0, 65536]]}, offsets by partition: only batches with some of them
+    values     "false" leaves out key and value, but keeps their checksum
+    partBytes  how many bytes of a segment one task reads (64 MiB)
+    stretches  JSON: {"0": [[0, 65536]]}, offset ranges by partition; batches without any of these
+               offsets are left out
 """
 
 import json
@@ -30,7 +32,7 @@ BYTES_AT_ONCE = 16 * 1024 * 1024
 CHECKSUM_DIGITS = 16
 
 Stretches = dict[int, list[tuple[int, int]]]
-"""By partition, the offset ranges to read, each [first, end)."""
+"""The offset ranges to read, by partition. Each range is [first, end)."""
 
 _PLACE = "replica INT, topic STRING, partition INT"
 _RECORD = "offset BIGINT, last_offset BIGINT, timestamp_ms BIGINT, leader_epoch INT"
@@ -90,7 +92,7 @@ def _wants_values(options: Any) -> bool:
 
 
 class _Rows(NamedTuple):
-    """The fields that all rows of one part share."""
+    """Makes the rows of one part."""
 
     part: Part
     wants_values: bool
@@ -158,7 +160,7 @@ class _Rows(NamedTuple):
 def record_batches(
     part: Part, wants_values: bool, stretches: Sequence[tuple[int, int]] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The part's records and damages as Arrow batches of some tens of thousands of rows."""
+    """The records and unreadable batches of a part, as Arrow batches of many thousand rows."""
     rows = _Rows(part, wants_values)
     batches: list[Batch] = []
     damages: list[Damage] = []
@@ -188,7 +190,7 @@ def _decoded(rows: _Rows, batches: list[Batch], damages: list[Damage]) -> pa.Rec
 
 
 def checksums(keys: Sequence[bytes | None], values: Sequence[bytes | None]) -> list[str]:
-    """The ledger's checksum of each record, equal to `transformations.checksum`."""
+    """The checksum of each record as in a ledger, equal to that of `transformations.checksum`."""
     return [
         md5(
             b"%d:%b%d:%b" % (_size(key), key or b"", _size(value), value or b""),

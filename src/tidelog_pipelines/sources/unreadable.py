@@ -1,4 +1,4 @@
-"""Records that Spark cannot read, as rows for the quarantine, read with a Kafka client instead."""
+"""Reads records that Spark cannot read with a Kafka client, and makes rows for the quarantine."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,7 +15,7 @@ COLUMNS = (
     "headers ARRAY<STRUCT<key: STRING, value: BINARY>>, reason STRING"
 )
 MOST_MILLIS = 2**63 // 1_000 - 1
-"""What a TIMESTAMP can hold."""
+"""The largest number of milliseconds that a TIMESTAMP can hold."""
 
 
 def unreadable(
@@ -24,7 +24,7 @@ def unreadable(
     topic: str,
     culprits: Iterable[tuple[int, int, str]],
 ) -> DataFrame:
-    """One row for each partition, offset and reason; the timestamp is null if it is too large."""
+    """One row for each partition, offset and reason. A timestamp that is too large becomes null."""
     rows = []
     for partition, offset, why in culprits:
         message = single_record(settings, topic, partition, offset)
