@@ -2,10 +2,10 @@
 
     .venv/bin/python bench/audit.py --work DIR [--rows 1000000 10000000 100000000]
 
-Each size runs in its own process with the same heap. The script first writes segments of 128 bytes
-a record and a ledger in Parquet; this is not timed. They have 7 lost, 5 duplicated, 3 reordered and
-2 corrupted records, and every run must find exactly those. Memory and CPU are the sums for the JVM
-and Spark's Python workers. On a shared machine CPU is a better measure than time.
+Each size runs in its own process with the same heap. The script first writes segments, with 128
+bytes a record, and a ledger in Parquet. This is not timed. The segments have 7 lost, 5 duplicated,
+3 reordered and 2 corrupted records, and every run must find exactly these. Memory and CPU are the
+sums for the JVM and Spark's Python workers. On a shared machine, CPU is a better measure than time.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-# A script's own directory is on sys.path, but not the root of the checkout.
+# Python adds the directory of this script to sys.path, but not the root of the checkout.
 from bench import audit_data  # noqa: E402
 from bench.usage import Usage  # noqa: E402
 
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def prepare(work: Path, rows: int) -> None:
-    """Write the ledger in a separate process, so that its Spark has ended before the audit."""
+    """Write the ledger. A separate process does this, so that its Spark ends before the audit."""
     from tidelog_pipelines.session import spark_session
     from tidelog_pipelines.settings import SparkSettings
 

@@ -1,8 +1,8 @@
 """Write segments and a ledger of any size for the audit, with planted faults.
 
-Every record has a unique value: for offset o in partition p it is p * 10**10 + o, in twelve digits
+Every record has a unique value. For offset o in partition p, it is p * 10**10 + o, in twelve digits
 and padded to 96 bytes. Spark computes the ledger from the same numbers. A batch without a fault is
-a template; only its digits and its base offset are filled in.
+made from a template, by filling in the digits and the base offset.
 """
 
 import random
@@ -21,7 +21,7 @@ from tidelog_pipelines.transformations.checksum import checksum
 TOPIC = "audited"
 PARTITIONS = 6
 BATCH = 1000
-"""Records in a batch."""
+"""The number of records in a batch."""
 SEGMENT_BATCHES = 5000
 PADDING = 84
 DIGITS = 12
@@ -37,7 +37,7 @@ class Faults(NamedTuple):
     lost: frozenset[tuple[int, int]]
     duplicated: frozenset[tuple[int, int]]
     reordered: tuple[tuple[int, int], ...]
-    """Offsets of one partition: each holds the record that belongs to the next."""
+    """Offsets of one partition. Each of them holds the record that belongs to the next one."""
     corrupted: frozenset[tuple[int, int]]
 
 
@@ -68,7 +68,7 @@ def value(content: int) -> bytes:
 
 
 def write_segments(directory: Path, rows: int, faults: Faults = NO_FAULTS) -> None:
-    """Write one replica's log: rows // PARTITIONS records in each partition, and the duplicates."""
+    """Write one replica's log: rows // PARTITIONS records per partition, and the duplicates."""
     for partition in range(PARTITIONS):
         home = directory / f"{TOPIC}-{partition}"
         home.mkdir(parents=True)
@@ -83,7 +83,10 @@ def write_segments(directory: Path, rows: int, faults: Faults = NO_FAULTS) -> No
 
 
 def _batches(partition: int, start: int, end: int, faults: Faults) -> Iterator[bytes]:
-    """The batches of [start, end): from the template, or built one by one if they have a fault."""
+    """The batches of [start, end). A batch with a fault is built record by record.
+
+    The other batches are made from the template.
+    """
     marked = {
         offset // BATCH
         for one, offset in (*faults.lost, *faults.reordered, *faults.corrupted)
@@ -146,7 +149,7 @@ def _copies(partition: int, end: int, faults: Faults) -> bytes:
 
 
 def write_ledger(spark: SparkSession, path: str, rows: int) -> None:
-    """Write the ledger: every record is acknowledged once, at its own offset."""
+    """Write the ledger, in which every record is acknowledged once, at its own offset."""
     each = rows // PARTITIONS
     digits = f.format_string(f"%0{DIGITS}d", f.col("partition") * 10**10 + f.col("offset"))
     content = f.concat(digits, f.lit("x" * PADDING)).cast("binary")

@@ -1,4 +1,4 @@
-"""Measure the hand-tuned codecs, and compare them with kio's for the same message.
+"""Measure the hand-tuned codecs, and compare them with kio's codecs for the same message.
 
 Run with `python bench/codec.py`. Times are CPU time, the best of several rounds. kio decodes in
 native code, but copies the records and accepts any length. It encodes in Python.
@@ -143,7 +143,7 @@ def fetch_response() -> list[Case]:
             ),
         ),
     )
-    file = cast(File, object())  # this benchmark never reads from it
+    file = cast(File, object())  # this benchmark never reads from the file
     partitions = [
         PartitionFetched(index, ErrorCode.none, 1000, 1000, 0, FileSlice(file, 0, 16 * 1024))
         for index in PARTITIONS

@@ -35,7 +35,7 @@ def connect() -> tuple[socket.socket, socket.socket]:
 
 
 def receive(source: socket.socket, into: memoryview) -> int:
-    """Fill the buffer, unless the peer closes first; return the number of received bytes."""
+    """Receive until the buffer is full or the peer closes; return the number of bytes."""
     got = 0
     while got < len(into) and (more := source.recv_into(into[got:])):
         got += more

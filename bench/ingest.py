@@ -36,7 +36,7 @@ BATCH = re.compile(r"^batch \d+: ([\d,]+) records in ([\d.]+) s", re.MULTILINE)
 
 
 class Kafka(KafkaCluster):
-    """Apache Kafka with the JVM options of its start script, not with those for short tests."""
+    """Apache Kafka with the JVM options of its start script, instead of those for short tests."""
 
     def java(self, main: str) -> list[str]:
         return ["java", *JVM, "-cp", f"{self.libs}/*", main]

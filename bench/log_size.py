@@ -70,7 +70,7 @@ Action = Callable[[], object]
 
 
 def medians_us(actions: list[Action], rounds: int) -> list[float]:
-    """The median time of each action; the actions alternate, so other load affects all alike."""
+    """The median time of each action. The actions alternate, so other load affects all alike."""
     times: list[list[int]] = [[] for _ in actions]
     for _ in range(rounds):
         for action, taken in zip(actions, times, strict=True):

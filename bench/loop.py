@@ -53,7 +53,7 @@ def fetch(size: int, kind: str = "tail") -> Load:
 
 
 class BenchNode:
-    """Answers by the first byte of a frame.
+    """Answers each frame. The first byte of the frame selects the answer.
 
     p: 60 bytes. t, h: the file's tail or head. u: the process's CPU seconds and resident bytes.
     """
@@ -138,7 +138,7 @@ class Pipelining:
             self.sock.sendall(self._load.request)
 
     def turn(self) -> None:
-        """Receive answers, and send a new request for each of them."""
+        """Receive answers, and send a new request for each answer."""
         self._received += self.sock.recv_into(SCRATCH)
         answers = self._received // self._load.answer_size - self.answered
         self.answered += answers

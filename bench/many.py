@@ -42,7 +42,7 @@ def many(system: System, add: Add, partitions: int, copies: int) -> None:
 
 
 def restart(system: System, add: Add, what: str, partitions: int, copies: int) -> None:
-    """Stop all nodes cleanly; time from the first exec until all partitions are led and in sync."""
+    """Restart all nodes cleanly; measure until all partitions are led and in sync."""
     for node in system.nodes:
         system.signal(node, signal.SIGTERM)
     for child in system.children.values():

@@ -5,18 +5,21 @@ import time
 from pathlib import Path
 
 LEFT_FREE = 256 << 20
-"""Free memory that remains after `fill_page_cache`, as on a machine that has run for a while."""
+"""How much memory `fill_page_cache` leaves free, as on a machine that has run for a while."""
 
 
 def fill_page_cache(work: Path) -> None:
     """Fill the free memory with cached files, as on a machine that has run for a while.
 
-    A virtual machine may return free memory to its host, and the next process that uses it pays
-    for that: writing a file to such memory took ten times the system time of writing it again.
-    Memory that caches a file is not returned, and the kernel reuses it when needed. A file that
-    is one hole fills the cache without using the disk. Before that, unwritten pages of earlier
-    loads are written to the disk: if they exceed a fifth of the memory, the kernel slows writers
-    down, and the run would measure the disk instead of the broker.
+    A virtual machine may return free memory to its host. The next process that uses this memory
+    then needs more system time. In a test, writing a file to such memory took ten times the system
+    time of writing the file again. Memory that caches a file is not returned to the host, and the
+    kernel reuses it when needed. This function reads a file that is one hole, which fills the cache
+    without using the disk.
+
+    Before that, it writes the unwritten pages of earlier loads to the disk. If these pages exceed a
+    fifth of the memory, the kernel slows writers down. The run would then measure the disk instead
+    of the broker.
     """
     os.sync()
     hole = work / "hole"
@@ -50,5 +53,5 @@ def _free_space(work: Path) -> int:
 
 
 def free_memory() -> int:
-    """Memory in bytes that is not used at all, not even as a cache."""
+    """The memory in bytes that is not used at all, not even as a cache."""
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -29,7 +29,7 @@ if not (DUEL / "duel.py").exists():
     sys.exit(f"bench: the duel is not in {DUEL}; say where it is with DUEL=DIRECTORY")
 sys.path.insert(0, str(DUEL))
 
-import procs  # noqa: E402  the duel's modules can be found only now
+import procs  # noqa: E402  the duel's modules are on the path only now
 from confluent_kafka import Message, Producer  # noqa: E402
 from load import QUIET, create, delete, drain, end_offsets, pump  # noqa: E402
 from many import many as measure_many  # noqa: E402
@@ -43,7 +43,7 @@ Add = Callable[[str, float, str], None]
 
 
 def warm(system: System, seconds: float) -> None:
-    """Apply each kind of load before any is timed, because a JVM compiles code for a minute."""
+    """Apply each kind of load before timing, because a JVM compiles code for about a minute."""
     kinds: tuple[tuple[str, int, float | None, float], ...] = (
         ("bulk", KIB, None, 0.4),
         ("small", 100, None, 0.3),
@@ -56,7 +56,7 @@ def warm(system: System, seconds: float) -> None:
 
 
 def start(system: System, add: Add, _opt: argparse.Namespace) -> None:
-    """Time from exec to the first acknowledged write of a waiting client."""
+    """Measure the time from exec to the first acknowledged write of a waiting client."""
     system.fresh(1)
     begin = time.perf_counter()
     system.launch()
@@ -72,7 +72,7 @@ def start(system: System, add: Add, _opt: argparse.Namespace) -> None:
 
 
 def timed(system: System, add: Add, opt: argparse.Namespace, size: int, copies: int) -> None:
-    """Write records of one size at full rate: acks=1 with one copy, acks=all with more."""
+    """Write records of one size at full rate. With one copy, acks is 1; with more, it is all."""
     topic, acks = f"timed-{size}", "1" if copies == 1 else "all"
     create(system, topic, PARTITIONS, copies)
     await_deletions(opt.work / system.name)
@@ -112,7 +112,7 @@ def replicated(system: System, add: Add, opt: argparse.Namespace) -> None:
 
 
 def latency(system: System, add: Add, opt: argparse.Namespace) -> None:
-    """Time from produce() to the acknowledgement, at 1,000 records a second, one at a time."""
+    """Measure the time from produce() to the acknowledgement, at 1,000 single records a second."""
     system.start(1)
     warm(system, opt.warm)
     rate, seconds = 1000, max(10, opt.seconds)
@@ -134,8 +134,9 @@ def latency(system: System, add: Add, opt: argparse.Namespace) -> None:
             "bootstrap.servers": system.bootstrap,
             "acks": "1",
             "linger.ms": 0,
-            # Java's default. librdkafka's default is a million, and a broker that handles one
-            # request of a connection at a time would fall further and further behind.
+            # This is the default of the Java client. librdkafka's default is a million. A broker
+            # that handles one request of a connection at a time would then fall further and
+            # further behind.
             "max.in.flight.requests.per.connection": 5,
             **QUIET,
         }
@@ -174,7 +175,7 @@ def consume(system: System, add: Add, opt: argparse.Namespace) -> None:
 
 
 def many(system: System, add: Add, opt: argparse.Namespace) -> None:
-    """Measure three nodes with very many partitions; runs only if `--measures` names it."""
+    """Measure three nodes with very many partitions. Runs only if `--measures` names it."""
     measure_many(system, add, opt.partitions, opt.copies)
 
 
@@ -216,7 +217,7 @@ def options() -> argparse.Namespace:
 
 
 class Results:
-    """All values of a run, saved as they arrive: results.json, and the table in results.md."""
+    """All values of a run. Each value is saved at once, in results.json and as results.md."""
 
     def __init__(self, out: Path, systems: list[System], about: dict[str, object]) -> None:
         self.out, self.names, self.about = out, [system.name for system in systems], about
@@ -276,7 +277,7 @@ def main() -> int:
                 try:
                     with alone(opt.lock, opt.quiet):
                         MEASURES[measure](system, results.recorder(measure, system), opt)
-                except Exception as problem:  # a failure is a result; the others still run
+                except Exception as problem:  # a failure is a result, and the other measures run
                     results.failed(f"{system.name}, {measure}: {type(problem).__name__}: {problem}")
                 finally:
                     system.stop()

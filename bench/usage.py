@@ -20,12 +20,12 @@ class Usage:
         self._pid = pid
         self._peak = 0
         self._ticks: dict[int, int] = {}
-        """CPU ticks of each process when it was last seen."""
+        """The CPU ticks of each process when the process was last seen."""
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     def totals(self) -> tuple[float, int]:
-        """CPU seconds and peak memory in bytes; waits until the process has ended."""
+        """CPU seconds and peak memory in bytes. Waits until the process has ended."""
         self._thread.join()
         return sum(self._ticks.values()) / os.sysconf("SC_CLK_TCK"), self._peak
 
