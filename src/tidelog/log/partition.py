@@ -88,8 +88,8 @@ class PartitionLog(ReadableLog):
         unknown.
 
         The log calls `lower_recovery_point` before it is cut below the recovery point, to
-        checkpoint the lower one. It calls `before_change` before the first change of its files, and
-        `before_gap` before it gets its first gap in the offsets, which compaction leaves.
+        checkpoint the lower one. It calls `before_change` before the first change of its files. It
+        calls `before_gap` before it takes the first gap that compaction has left in the offsets.
         """
         loader = LogLoader(
             disk,

@@ -1,4 +1,4 @@
-"""The events that a host delivers to a node. Slots keep them cheap: every request creates some."""
+"""The events that a host delivers to a node. They have slots, as every request creates some."""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias

@@ -10,10 +10,10 @@ There is one `FrameSplitter` per connection. The host owns the socket and one la
         count = sock.recv_into(space)
         frames = splitter.received(count)
 
-A frame is returned as a writable view of its bytes, without the length. If the whole frame lies in
-the fed buffer, the view is one of that buffer, and nothing is copied. Otherwise it is a view of a
-buffer that belongs to this frame. A frame is valid until the host receives the next bytes. A frame
-longer than `SHARED_BYTES` is valid as long as a view of it exists.
+A frame is a writable view of its bytes, without the length. If all bytes of a frame lie in the fed
+buffer, the frame is a view of that buffer, and nothing is copied. Otherwise the frame is a view of
+a buffer of its own. A frame is valid until the host receives the next bytes. A frame longer than
+`SHARED_BYTES` is valid as long as a view of it exists.
 
 Invariants: between frames a splitter holds no buffer. Inside a frame it reuses an existing buffer,
 or it allocates at most `GROWTH` times the bytes received, whatever length the frame claims. Each

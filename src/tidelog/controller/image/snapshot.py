@@ -1,7 +1,7 @@
 """The records of a metadata snapshot.
 
-When these records are applied in order to an empty image, the result is the same image as that of
-the log up to the snapshot.
+When these records are applied in order to an empty image, the result equals the image of the log up
+to the snapshot.
 """
 
 from collections.abc import Iterator, Mapping

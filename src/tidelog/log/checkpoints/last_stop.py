@@ -5,8 +5,8 @@ data is on disk. Only power loss or a crash of the operating system loses unsync
 `machine-boot` tells these cases apart. It names the boot of the machine in which every log of the
 directory was last valid. If the machine has not booted since, invalid bytes in a log are damage,
 and valid batches behind them are kept. If the machine has booted, invalid bytes past the recovery
-point may come from a write that was not synced, and the bytes behind the invalid ones may be older
-than the bytes before them.
+point may come from a write that was not synced. The bytes behind them may then be older than the
+bytes before them.
 """
 
 from enum import Enum

@@ -87,7 +87,7 @@ class RootCheckpoints:
         self._missing = {}
 
     def lower_recovery_point(self, partition: TopicPartition, offset: Offset) -> None:
-        """Checkpoint a lower recovery point before the log is cut and written again from there."""
+        """Checkpoint a lower recovery point, before the log is cut to it and written again."""
         if self.recovery_points.get(partition, 0) > offset:
             self.recovery_points[partition] = offset
             self._write(names.RECOVERY_POINT_CHECKPOINT, self._all_recovery_points, durable=True)
@@ -140,7 +140,7 @@ class RootCheckpoints:
         if not was_sound:
             self.notes.append(f"{path} was torn or corrupt: {len(offsets)} of its lines are used")
         elif offsets:
-            # Remember the content, so that an unchanged file is not rewritten: power loss during
-            # the write could tear it.
+            # Remember the content, so that an unchanged file is not rewritten. Power loss during a
+            # write could tear the file.
             self._written[path] = checkpoints.encode_offsets(offsets)
         return offsets

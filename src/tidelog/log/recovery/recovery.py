@@ -1,10 +1,9 @@
 """Scans segments that may be invalid, and makes a contiguous log of them or reports the damage.
 
-Invariant: if power may have been lost, invalid bytes at or past the recovery point end the log
-after the last valid batch before them, because the bytes behind them may be older. Any other
-invalid bytes are damage to records that may have been acknowledged. This damage is reported, and
-valid batches behind it are kept. A segment that does not fit at its base offset is set aside, not
-deleted.
+Invariant: if power may have been lost, the log is cut at the first invalid bytes at or past the
+recovery point, because the bytes behind them may be older. Any other invalid bytes are damage to
+records that may have been acknowledged. This damage is reported, and valid batches behind it are
+kept. A segment that does not fit at its base offset is set aside, not deleted.
 """
 
 from tidelog.log.checkpoints.epochs import LeaderEpochs

@@ -15,8 +15,8 @@ class FlushProgress:
         self._asked = recovery_point
         self._last_flush = now
         self._in_flight: dict[Offset, Offset] = {}
-        """For each fsync that is running: the offset requested, and the lower offset that the fsync
-        covers if the log was truncated meanwhile."""
+        """The fsyncs that are running, by requested offset. The value is the offset that the fsync
+        covers, which is lower if the log was truncated meanwhile."""
 
     def is_due(
         self, log_end_offset: Offset, active_base: Offset, config: LogConfig, now: Millis

@@ -109,7 +109,7 @@ def _delete_topics_request_down(new: Any) -> Fields:
 
 
 def _metadata_request_up(old: Any) -> Fields:
-    # Version 0 has no null. An empty list means all topics there.
+    # Version 0 has no null, so its empty list means all topics.
     return {"topics": old.topics or None}
 
 

@@ -121,7 +121,7 @@ def check(buffer: memoryview, position: int = 0) -> BatchHeader | ErrorCode:
     """The header of a whole, valid batch at `position`, or Kafka's error code."""
     available = len(buffer) - position
     if available < HEADER_SIZE:
-        # A batch of an older format may be shorter than a header. Its magic byte identifies it.
+        # A batch of an older format may be shorter than a header. The magic byte shows the format.
         if available > 16 and buffer[position + 16] in (0, 1):
             return ErrorCode.unsupported_for_message_format
         return ErrorCode.corrupt_message

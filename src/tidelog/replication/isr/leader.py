@@ -3,8 +3,8 @@
 Invariants: the high watermark never moves back. It never passes the offset that the commit rule
 allows for the maximal in-sync set: the agreed set plus the replicas that this leader has asked to
 add. At most one change of the in-sync set is in flight, and it is valid only for the partition
-epoch of its request. The replicas that it adds stay in the maximal set until the controller has
-certainly refused the change, or a later partition epoch is known.
+epoch of its request. The replicas that the change adds stay in the maximal set until the controller
+has certainly refused the change, or a later partition epoch is known.
 """
 
 from collections.abc import Iterable

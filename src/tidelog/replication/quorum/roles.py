@@ -89,8 +89,7 @@ class Leader:
     check_quorum_deadline: Millis
     high_watermark: Offset = -1
     directories: dict[NodeId, UUID] = field(default_factory=dict)
-    """The directory id in each voter's fetches in this epoch. Its VotersRecord entry may lack it.
-    """
+    """The directory id in each voter's fetches in this epoch. The VotersRecord may lack this id."""
 
 
 @dataclass(slots=True)
