@@ -171,8 +171,7 @@ class Host:
             self._serve_costly(costly)
         if self.connections.is_holding:
             self._resume_holding(now + 2 * SHARED_MS)
-        # After a long pass, read pending input before timers run. Otherwise a heartbeat that has
-        # arrived but was not read yet would count as missing.
+        # After a long pass, read again before timers run, so no queued heartbeat is missed.
         self._is_late = self._now - now >= LATE_MS and not self._is_late
         if not self._is_late:
             self._keep_time()
@@ -335,10 +334,7 @@ class Host:
             self.connections.watch(conn)
 
     def _deliver(self, conn: Connection, frames: list[memoryview]) -> int:
-        """Deliver frames until the connection has had its share of the pass, or is muted.
-
-        Returns the number of delivered frames.
-        """
+        """Deliver as many frames as the connection may have in this pass; returns their number."""
         handle, perform, clock, meter = self._node.handle, self._perform, self._clock, self._meter
         done = 0
         try:
