@@ -3,10 +3,11 @@
 It is the only producer of the topic. An acknowledgement with another offset therefore shows that a
 record was lost or duplicated.
 
-Some acknowledgements have no offset. If a leader refuses a batch because it no longer leads, and
-then leads again and accepts the next batch, librdkafka concludes from the sequence numbers that the
-first batch is in the log, and reports its records as delivered. It does not know their offsets.
-Such records are counted, and whoever reads the topic back checks their offsets.
+Some acknowledgements have no offset. Suppose that a leader refuses a batch because it no longer
+leads, and then leads again and accepts the next batch. From the sequence numbers, librdkafka
+concludes that the first batch is in the log. It reports the batch's records as delivered, but does
+not know their offsets. Such records are counted, and whoever reads the topic back checks their
+offsets.
 """
 
 import struct

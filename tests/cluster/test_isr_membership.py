@@ -69,7 +69,7 @@ def lag_of(cluster: Cluster, topic: str, node: NodeId) -> int | None:
 
 
 def under_replicated(cluster: Cluster, asked: Iterable[NodeId]) -> str:
-    """The output of these nodes only; the command would wait a minute for a paused node."""
+    """What the command prints if it asks only these nodes. It waits a minute for a paused node."""
     bootstrap = ",".join(f"127.0.0.1:{cluster.port(node)}" for node in asked)
     where = ("--bootstrap-server", bootstrap)
     return tidelog("topics", "--describe", "--under-replicated-partitions", *where)

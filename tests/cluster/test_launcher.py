@@ -110,7 +110,7 @@ esac
 
 
 def machine_with_another(tmp_path: Path, answer: str, **variables: str) -> dict[str, str]:
-    """A machine with a second Python on the path, which gives this answer to fastest_python.py."""
+    """A machine with a second Python, which runs `answer` instead of fastest_python.py."""
     env = machine(tmp_path, REAL_PYTHON, **variables)
     other = tmp_path / "other" / "python3"
     other.parent.mkdir()

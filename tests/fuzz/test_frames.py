@@ -21,7 +21,7 @@ RECORDS = [batch(b"x"), batch(b"x", b"y", producer_id=1, producer_epoch=0, base_
 
 @st.composite
 def valid_bodies(draw: st.DrawFn, api: Api, version: int) -> bytes:
-    """kio's bytes of any message of this API; record fields often hold a valid batch."""
+    """Any request of this API, encoded by kio; record fields often hold a valid batch."""
     entity: Any = draw(message(request_class(api.key, version)))
     out = BytesIO()
     entity_writer(type(entity))(out, entity)

@@ -75,7 +75,7 @@ class ClusterDirectory:
     def check(self, brokers: int, addresses: Mapping[NodeId, str]) -> list[str]:
         """Raise UserError if this start does not fit the directory; otherwise return warnings.
 
-        `addresses` are the controllers' addresses in the new start.
+        `addresses` are the addresses that this start gives to the controllers.
         """
         if self.brokers is None:
             return []

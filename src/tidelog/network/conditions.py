@@ -59,7 +59,7 @@ class Conditions:
 
     @property
     def is_calm(self) -> bool:
-        """Whether no way is cut or slow, so that the parties of a connection do not matter."""
+        """Whether no way is cut or slow. If so, it does not matter who opened a connection."""
         return not self._cuts and not self._slow
 
     def is_cut(self, way: Way) -> bool:

@@ -25,7 +25,7 @@ class _Duplicate(Exception):
 
 
 class Limits(NamedTuple):
-    """What a value may have at most; a value beyond it goes to quarantine unparsed."""
+    """The largest size and depth of a value. Larger values go to quarantine unparsed."""
 
     value_bytes: int = 16 << 20
     depth: int = 500

@@ -1,4 +1,4 @@
-"""Scenarios of consumer groups. A member has the name of its client and its id's number: `A-1`.
+"""Scenarios of consumer groups. `B-2` is the second member id of a scenario, given to client B.
 
 join A [static] [protocols=range,sticky] [fresh]     `fresh`: without the member id that A has
 sync A [A=x B=y]                                     with an assignment, if A leads
@@ -187,7 +187,7 @@ class Storyteller:
 
 
 def short(member_id: str) -> str:
-    """`A-1` for the first member id that A was given."""
+    """`B-2` for the second member id of the scenario, if it was given to client B."""
     name, _, number = member_id.partition("-")
     return f"{name}-{int(number.replace('-', ''), 16)}" if number else "-"
 

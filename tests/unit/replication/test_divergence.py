@@ -41,7 +41,8 @@ def test_what_the_leader_answers(
     ("answer", "mine", "cut"),
     [
         (EpochEnd(5, 8), EpochEnd(5, 10), 8),
-        # The follower's epoch 3 is shorter than the leader's; its next records are of another.
+        # The follower's epoch 3 ends before the leader's. The follower's records from 6 on are of
+        # a later epoch.
         (EpochEnd(3, 9), EpochEnd(3, 6), 6),
         # The follower lacks that epoch; its epoch before ends at 4, and the leader may have it.
         (EpochEnd(3, 9), EpochEnd(2, 4), 4),
@@ -192,7 +193,7 @@ class Reign:
     batches: int
     size: int
     fetches: tuple[int, int]
-    """How often each of the two others fetches before the next leader."""
+    """The number of fetches of each of the two followers before the next leader begins."""
 
 
 REIGNS = st.lists(

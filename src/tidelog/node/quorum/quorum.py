@@ -315,7 +315,7 @@ class Quorum:
         self._set_alarm()
 
     def _settle_doubt(self) -> None:
-        """Record on disk that the log is complete again. The vote state has been saved before."""
+        """If the log is complete again, record that on disk. The vote state is already saved."""
         if not self.machine.is_in_doubt:
             self._was_in_doubt = False
             self._log.end_doubt()

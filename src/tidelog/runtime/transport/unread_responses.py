@@ -33,7 +33,7 @@ class UnreadResponses:
         return self._bytes > 2 * self._most
 
     def to_close(self, connections: Iterable[Connection]) -> list[Connection]:
-        """The connections with the most unread bytes, as many as exceed the limit."""
+        """The connections with the most unread bytes; closing them returns memory to the limit."""
         too_much, slowest = self._bytes - self._most, []
         for conn in sorted(connections, key=lambda conn: conn.stalled, reverse=True):
             if too_much <= 0:

@@ -33,7 +33,10 @@ def abort(log: PartitionLog, producer: int) -> None:
 
 
 def stopped() -> tuple[SimDisk, int, tuple[AbortedTxn, ...]]:
-    """A closed log with several segments and an open transaction; its end and aborted ones."""
+    """Write and close a log in several segments, with one open and many aborted transactions.
+
+    Returns its disk, its end offset and its aborted transactions.
+    """
     disk = SimDisk()
     log = open_log(disk)
     append(log, batch(producer=999, epoch=0, sequence=0, transactional=True))

@@ -123,7 +123,8 @@ def test_a_replica_that_was_surely_not_added_is_not_waited_for() -> None:
 def test_f12_a_replica_that_may_have_been_added_is_waited_for(error: ErrorCode) -> None:
     """After these errors the replica may already be in the ISR.
 
-    For example, the first answer was lost, and the retry fails for its old partition epoch.
+    For example, the first request succeeded, but its answer was lost. The retry then fails, because
+    its partition epoch is old.
     """
     owner = ProposingLeader()
     owner.answer(error)
