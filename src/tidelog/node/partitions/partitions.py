@@ -37,6 +37,7 @@ from tidelog.node.partitions import reading
 from tidelog.node.partitions.append_checks import UNCHECKED, AppendChecks, refusal
 from tidelog.node.partitions.fetches import FetchAttempt, PendingFetch
 from tidelog.node.partitions.read_replicas import ReadReplicas
+from tidelog.node.partitions.refused_sequences import RefusedSequences
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.partitions.throttles import Throttles
 from tidelog.node.requests.parking import PARKED, Parked, Resume
@@ -72,6 +73,7 @@ class Partitions:
         """The parked fetches of each connection."""
         self._turns = count()
         self._checks = checks
+        self._refused = RefusedSequences(clock)
         self._to_check: list[RecordCheck] = []
         """The record checks that the current call of `append` needs."""
 
@@ -126,13 +128,13 @@ class Partitions:
         conn: ConnId = 0,
     ) -> list[AppendResult] | Parked:
         """Append each batch, and park the request until `acks` is satisfied for all of them."""
-        acks = effect.acks
-        results: list[AppendResult] = []
-        grown: list[Replica] = []
-        ends: list[Offset] = []
+        acks, results = effect.acks, list[AppendResult]()
+        grown, ends = list[Replica](), list[Offset]()
         for partition, records in effect.appends:
             replica = self._replicas.get(partition)
             result = self._append_one(partition, replica, records, acks, origin)
+            if result[1] < 0:
+                result = self._refused.judge(partition, records, result)
             results.append(result[0])
             ends.append(result[1])
             if replica is not None and result[1] >= 0:
