@@ -8,11 +8,11 @@ UNKNOWN_SERVER_ERROR = -1
 
 
 def agrees(kafka: Any, ours: Any) -> bool:
-    """Whether the answers are equal, except for fields that Kafka leaves open or gets wrong.
+    """Whether the two answers are equal, apart from the three differences below.
 
-    If Kafka fails with UNKNOWN_SERVER_ERROR (an unexpected exception), any error of Tidelog agrees.
-    Tidelog may send an error message where Kafka sends none. In Kafka, the log start offset of a
-    failed Produce depends on how far the request was processed.
+    If Kafka answers UNKNOWN_SERVER_ERROR (an unexpected exception), Tidelog may answer any error.
+    Tidelog may send an error message where Kafka sends none. If a Produce fails, the log start
+    offset may be -1 or 0, because Kafka's value depends on how far it processed the request.
     """
     if isinstance(kafka, dict) and isinstance(ours, dict):
         if kafka.keys() != ours.keys():

@@ -39,7 +39,7 @@ def zigzag(value: int) -> bytes:
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch whose header fields can all be set to wrong values; None means the right value."""
+    """A batch in which a test can set any header field; None stands for the correct value."""
 
     records: tuple[Record, ...] = (Record(),)
     base_offset: int = 0
@@ -56,7 +56,7 @@ class Batch:
     last_offset_delta: int | None = None
     count: int | None = None
     payload: bytes | None = None
-    """The bytes after the header, if they are not the plain records (compressed, garbage)."""
+    """The bytes after the header, if they differ from the plain records (compressed, garbage)."""
 
     def encode(self) -> bytes:
         payload = self.payload
@@ -98,7 +98,7 @@ def old_message(magic: int, value: bytes = b"old", crc: int | None = None) -> by
 
 
 def describe(data: bytes) -> list[dict[str, Any]]:
-    """The headers of these batches, for comparison; of a torn tail only its size."""
+    """The header fields of each batch; if the last batch is incomplete, only its size."""
     found: list[dict[str, Any]] = []
     at = 0
     while at < len(data):

@@ -35,7 +35,7 @@ def system(request: pytest.FixtureRequest) -> type[Broker]:
 def broker(
     system: type[Broker], schemas: Schemas, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Broker]:
-    """The broker for all tests that need only their own topic."""
+    """The shared broker, for tests that affect only their own topic."""
     shared = system(tmp_path_factory.mktemp("shared"), schemas)
     yield from _running(shared)
 
@@ -51,7 +51,7 @@ def _running(broker: Broker) -> Iterator[Broker]:
 
 @pytest.fixture
 def start_broker(system: type[Broker], schemas: Schemas, tmp_path: Path) -> Iterator[StartBroker]:
-    """Start a separate broker with these properties, which the test may kill or fill."""
+    """Start a separate broker with these properties; the test may kill it or fill its disk."""
     brokers: list[Broker] = []
 
     def start(properties: Mapping[str, object] | None = None, data: Path | None = None) -> Broker:

@@ -1,4 +1,4 @@
-"""For tests of bad input: a bystander that must still be served, and checks of the broker's log."""
+"""For tests of bad input: a well-behaved client that must be served, and checks of the log."""
 
 import itertools
 import time
@@ -48,7 +48,7 @@ class Bystander:
         return bool(response["errorCode"] == 0)
 
     def is_served(self) -> None:
-        """Assert that a write on the old connection is acknowledged and a new one reads it."""
+        """Assert that the first connection can write a record and a new connection can read it."""
         value = f"still here {self.sent}".encode()
         assert self._produce(value)
         with self.broker.connect() as fresh:
@@ -64,13 +64,13 @@ class Bystander:
 
 
 def log_lines_about(broker: Broker, peer: str) -> list[str]:
-    """The lines of the broker's log that name this peer, except those of the freeze meter."""
+    """The log lines of the broker that name this peer, except for reports of slow loop passes."""
     lines = broker.log_text().splitlines()
     return [line for line in lines if peer in line and "a pass of the loop took" not in line]
 
 
 def await_room_in_the_log(broker: Broker) -> None:
-    """Wait until the log is quiet, because a broker limits the lines of a kind per second."""
+    """Wait until the broker logs little, because it limits similar lines per second."""
 
     def is_quiet() -> bool:
         second = time.strftime("%H:%M:%S")
@@ -87,7 +87,7 @@ def tells_once(broker: Broker, peer: str) -> None:
 
 
 class Memory:
-    """Asserts that the broker's resident memory has not grown by more than so many MiB."""
+    """Compares the broker's resident memory with its size when this object was created."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker, self.before = broker, broker.rss_mib()

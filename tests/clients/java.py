@@ -35,7 +35,7 @@ DRIVER = Path(__file__).with_name("Tools.java")
 
 
 class Java:
-    """A process that runs one tool after the other, because starting a JVM takes a second."""
+    """A JVM that runs many tools, one after the other, because starting a JVM takes a second."""
 
     def __init__(self, libs: Path) -> None:
         self._libs = libs
@@ -51,7 +51,7 @@ class Java:
 
     def run(self, main: str, args: Sequence[str], stdin: str = "") -> tuple[int, str]:
         """Run a tool; return its exit status and its output."""
-        if self._process.poll() is not None:  # a tool before this one hung, or ended the process
+        if self._process.poll() is not None:  # an earlier tool hung or ended the process
             self._process = self._started()
         assert self._process.stdin is not None
         given = stdin.encode()
@@ -81,11 +81,11 @@ class Java:
 
 
 java = cache(Java)
-"""The shared process for these jars; it starts on first use and ends with this process."""
+"""The JVM for a directory of jars. It starts on first use, and ends when the tests end."""
 
 
 def run_tool(libs: Path, tool: str, *args: str, stdin: str = "") -> str:
-    """Run a tool and return its output; a failure shows the output in the assertion."""
+    """Run a tool and return its output; if the tool fails, the assertion shows the output."""
     run = _run_alone if tool in ALONE else _run_shared
     status, said = run(libs, CLASSES[tool], args, stdin)
     assert status == 0, f"{tool} {' '.join(args)} ended with {status}:\n{said}"

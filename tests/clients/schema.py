@@ -164,7 +164,7 @@ class Field:
         return data.decode() if self.kind == "string" else data
 
     def _null(self, version: int) -> None:
-        # In older fetches Kafka itself sends null records where its schema allows no null.
+        # In old versions of Fetch, Kafka sends null records although its schema forbids null.
         if version not in self.nullable and self.kind != "records":
             raise ValueError(f"null in {self.name}, which may not be null in version {version}")
 

@@ -23,7 +23,7 @@ from tidelog.clusters.free_ports import PortBlock, is_free
 HOST = "127.0.0.1"
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120
-"""After this many seconds a test fails as stuck; it is not a limit for speed."""
+"""A test that waits longer than this many seconds fails; no test measures speed with it."""
 
 
 def free_block() -> PortBlock:
@@ -36,7 +36,7 @@ def free_block() -> PortBlock:
 
 
 def new_cluster_id() -> str:
-    # The first byte 0 makes the first letter A: an id that begins with "-" looks like an option.
+    # The first byte is 0, so the id begins with A. An id that begins with "-" looks like an option.
     return base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
 
 
@@ -212,7 +212,7 @@ class Tidelog(Broker):
 class ApacheKafka(Broker):
     name = "kafka"
 
-    # A quick start matters more than speed: one compiler, a small heap.
+    # One compiler and a small heap, because a quick start matters more than speed.
     JAVA = ("java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
     def java(self, main: str, *args: str) -> list[str]:

@@ -25,7 +25,7 @@ SETUP = {
     "ListOffsets": 7,
     "DeleteTopics": 6,
 }
-"""The versions of requests with which a case prepares its topics and checks the result."""
+"""The API versions in which a case prepares its topics and checks the result."""
 
 
 class Topic(NamedTuple):
@@ -34,7 +34,7 @@ class Topic(NamedTuple):
 
 
 class Normal:
-    """Replaces the values in answers that differ from run to run."""
+    """Replaces those values of an answer that differ from run to run."""
 
     REPLACED: ClassVar = {
         "clusterId": "<cluster>",
@@ -54,7 +54,7 @@ class Normal:
         "leader": "member",
         "sessionId": "session",
     }
-    """Each distinct value gets a number within a transcript: the first is producer-1, and so on."""
+    """Values that get a number in a transcript; the first producer id becomes producer-1."""
 
     def __init__(self, version: int) -> None:
         self.version = version
@@ -84,7 +84,7 @@ class Normal:
             and abs(value - time.time() * 1000) < 600_000
         ):
             return "<now>"
-        if isinstance(value, str):  # a name made by Talk.name
+        if isinstance(value, str):  # it may be a name made by Talk.name
             return value.replace(f".v{self.version}.", ".v*.")
         return value
 
@@ -211,7 +211,7 @@ def creation(name: str, partitions: int = 1, configs: dict[str, object] | None =
 def fetching(
     wanted: Iterable[tuple[Topic, list[Answer]]], partition_max_bytes: int = 1 << 20, **fields: Any
 ) -> Answer:
-    """A Fetch of these partitions with both topic names and ids; a version encodes what it has."""
+    """A Fetch with the name and the id of each topic; a version encodes only one of the two."""
     topics = [
         {
             "topic": topic.name,

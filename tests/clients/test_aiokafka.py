@@ -10,7 +10,7 @@ from tests.clients.librdkafka import create, read
 from tests.clients.samples import BASE_TIME, CODECS, SAMPLES, Sample, numbered
 from tests.clients.systems import PATIENCE, Broker
 
-# aiokafka reads null headers but cannot write them, so NULL_HEADER is left to other clients.
+# aiokafka reads null headers but cannot write them, so only other clients send NULL_HEADER.
 
 
 async def send(broker: Broker, topic: str, samples: list[Sample], **config: Any) -> list[int]:

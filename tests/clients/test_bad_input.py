@@ -1,7 +1,7 @@
 """Bad input affects only the client that sends it.
 
-It gets Kafka's error or a closed connection, and causes one line in the log and bounded memory.
-All other clients are still served.
+That client gets Kafka's error, or the broker closes its connection and logs one line. The memory
+that the broker uses is bounded, and all other clients are still served.
 """
 
 import random
@@ -58,7 +58,7 @@ def topic(victim: Broker, topic: str) -> Topic:
 
 
 def is_hung_up_on(broker: Broker, data: bytes) -> None:
-    """These bytes close the connection, and the broker logs it once."""
+    """Assert that the broker closes a connection that sends these bytes, and logs this once."""
     await_room_in_the_log(broker)
     with broker.connect() as wire:
         peer = wire.name
@@ -118,7 +118,7 @@ def test_half_a_frame_and_silence(victim: Broker, bystander: Bystander) -> None:
         wire.socket.sendall(data[:size])
         silent.append((wire, data[size:]))
     bystander.is_served()
-    for wire, rest in silent:  # each can still complete its request
+    for wire, rest in silent:  # each client can still complete its request
         wire.socket.sendall(rest)
         assert isinstance(wire.answer("Metadata", 5), dict)
         wire.close()
@@ -127,7 +127,7 @@ def test_half_a_frame_and_silence(victim: Broker, bystander: Bystander) -> None:
 def test_a_long_frame_that_never_comes_costs_no_memory(
     victim: Broker, bystander: Bystander
 ) -> None:
-    # Apache Kafka allocates the announced size, and its small heap has room for two of them.
+    # Apache Kafka allocates the announced size, and its small heap has room for two such frames.
     count = 200 if victim.name == "tidelog" else 2
     memory = Memory(victim)
     liars = [victim.connect() for _ in range(count)]
@@ -165,11 +165,11 @@ def spoken(broker: Broker, schemas: Schemas) -> list[tuple[str, int]]:
 
 
 def survives(broker: Broker, frame: bytes) -> None:
-    """The frame is answered or its connection is closed, but never left without a reaction."""
+    """Assert that the broker answers the frame or closes the connection."""
     with broker.connect() as wire:
         wire.send_frame(frame)
         wire.socket.shutdown(socket.SHUT_WR)
-        wire.receive_frame()  # raises TimeoutError if neither happens
+        wire.receive_frame()  # raises TimeoutError if the broker does neither
 
 
 LIES = {
@@ -195,10 +195,10 @@ def test_lying_lengths(victim: Broker, bystander: Bystander, schemas: Schemas, l
 def test_requests_with_flipped_bytes(
     victim: Broker, bystander: Bystander, schemas: Schemas, seed: int
 ) -> None:
-    """Damages a few bytes in a valid request of every API and version."""
+    """Sends a request of every API and version in which a few bytes were changed."""
     dice = random.Random(seed)
     memory = Memory(victim)
-    # Requests that change the cluster are damaged too, except those that would stop it.
+    # This includes requests that change the cluster, but not those that would stop it.
     pairs = [(api, version) for api, version in spoken(victim, schemas) if api not in DANGEROUS]
     with victim.connect() as wire:
         for api, version in pairs:
@@ -248,7 +248,7 @@ def test_a_storm_of_bad_batches_leaves_the_log_as_it_was(
         accepted = 0
         for _ in range(500):
             bad = bytearray(good)
-            # Leave out the base offset and the leader epoch, which the broker overwrites.
+            # Do not change the base offset and the leader epoch: the broker overwrites both.
             place = dice.choice([*range(8, 12), *range(16, len(bad))])
             bad[place] ^= 1 << dice.randrange(8)
             answer = wire.ask("Produce", SETUP["Produce"], producing(topic, bytes(bad)))
@@ -284,7 +284,7 @@ def test_ten_thousand_idle_connections(victim: Broker, bystander: Bystander) -> 
         eventually(lambda: victim.open_files() >= before + count, f"{count} accepted connections")
         bystander.is_served()
         memory.grew_at_most(150)
-        for each in idle[:: count // 50]:  # each of them can still be used
+        for each in idle[:: count // 50]:  # these connections still work
             wire = Wire.__new__(Wire)
             wire.socket, wire.schemas, wire.correlation = each, victim.schemas, 0
             assert isinstance(wire.ask("Metadata", 5, {"topics": []}), dict)
@@ -338,7 +338,7 @@ def flood(wire: Wire, frame: bytes, count: int) -> None:
         for _ in range(count // 100):
             wire.socket.sendall(frame * 100)
     except TimeoutError:
-        pass  # expected: backpressure
+        pass  # the broker stopped reading, as expected
 
 
 def test_clients_that_leave_while_their_fetches_wait(
@@ -354,7 +354,7 @@ def test_clients_that_leave_while_their_fetches_wait(
         for wire in waiting:
             wire.close()
     eventually(lambda: victim.open_files() < before + 50, "the connections to be let go")
-    fill(victim, topic, 1)  # completes fetches whose clients are gone
+    fill(victim, topic, 1)  # completes the fetches of clients that have disconnected
     memory.grew_at_most(50)
 
 

@@ -14,7 +14,7 @@ from tests.clients.systems import PATIENCE, Broker
 from tidelog.client.partitioner import partition_for
 
 TEXTS = [sample for sample in SAMPLES if (sample.value or b"").isascii()]
-"""The samples that Java prints alike in any locale."""
+"""The samples that Java prints in the same way in every locale."""
 
 
 class Cli:
@@ -24,7 +24,7 @@ class Cli:
         self._broker = broker
 
     def run(self, command: str, *arguments: str, stdin: str = "", status: int = 0) -> str:
-        """The output of the command, or its error message if another status is expected."""
+        """The output of the command; if `status` is not 0, its error message."""
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "tidelog.cli.main", command),
@@ -150,7 +150,7 @@ def test_lines_go_in_and_come_out(cli: Cli, broker: Broker, topic: str, codec: s
         assert [s for s in seen if s.startswith(of_key)] == [
             line for line in lines if line.startswith(of_key)
         ], "records of one key keep their order"
-    # librdkafka finds each key in the partition that a Java producer would choose.
+    # Each key is in the partition that a Java producer would choose.
     placed = [line for line in lines if partition_for(line.split(":")[0].encode(), 3) == 0]
     found = [(sample.key, sample.value) for sample in read(broker, topic, len(placed))]
     assert found == [tuple(map(str.encode, line.split(":"))) for line in placed]
@@ -168,7 +168,7 @@ def test_consume_prints_what_kafkas_tool_prints(
     ours = cli.run("consume", "--topic", topic, *count, *properties)
     theirs = tools.run("kafka-console-consumer", "--topic", topic, *count, *properties)
     assert len(ours.splitlines()) == len(TEXTS)
-    assert theirs.startswith(ours)  # theirs continues with its stderr
+    assert theirs.startswith(ours)  # `theirs` also contains the tool's stderr, at the end
 
 
 def test_consume_starts_where_it_is_told(cli: Cli, broker: Broker, topic: str) -> None:
@@ -196,7 +196,7 @@ def test_dump_log_prints_what_kafkas_tool_prints(tools: Tools, topic: str) -> No
         theirs = run_tool(broker.schemas.libs, "kafka-dump-log", *flags, "--files", segment)
         command = [sys.executable, "-m", "tidelog.cli.main", "dump-log", *flags, segment]
         ours = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        # A running broker keeps writing its metadata log: compare the common part.
+        # A running broker keeps writing its metadata log, so compare only the common part.
         shorter = min(len(ours), len(theirs))
         assert shorter > 500
         assert ours[:shorter] == theirs[:shorter]

@@ -157,7 +157,7 @@ def test_apache_kafka_serves_what_our_engine_wrote(
 def test_our_engine_opens_what_apache_kafka_wrote(kafka: ApacheKafka, tmp_path: Path) -> None:
     kafka_directory.make(kafka, tmp_path / "made")
     for how in ("stopped", "killed"):
-        # tests/unit/log/test_kafka_data.py checks files in detail that were made in the same way.
+        # tests/unit/log/test_kafka_data.py checks such directories in detail.
         root = tmp_path / "made" / how
         directory = LogDirectory(RealDisk(root), SeededDice(0))
         topic_id = directory.topic_id(ORDERS)

@@ -1,4 +1,4 @@
-"""A full disk: the broker refuses writes with Kafka's error, or stops as Kafka does.
+"""If the disk is full, the broker refuses writes with Kafka's error, or stops as Kafka does.
 
 No acknowledged record is lost, and the broker serves again when there is space.
 """
@@ -17,12 +17,12 @@ from tests.clients.systems import Broker
 
 FREE = 4 << 20
 SpaceRunsOut = Callable[[Broker], Callable[[], None]]
-"""Uses up the disk space of a running broker, and returns a function that frees it."""
+"""Uses up the disk space of a running broker, and returns a function that frees the space."""
 
 
 @contextmanager
 def full_tmpfs(directory: Path) -> Iterator[tuple[Path, SpaceRunsOut]]:
-    """A small file system that a test fills with a file."""
+    """A small file system, which `run_out` fills with a file."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256m", "tmpfs", directory], check=True)
     ballast = directory / "ballast"
 
@@ -94,7 +94,7 @@ def numbered(number: int) -> bytes:
 
 
 def has_run_out(broker: Broker) -> bool:
-    """Whether the broker logged the error; a missing answer alone may mean a slow machine."""
+    """Whether the broker logged the error; a missing answer may also mean a slow machine."""
     said = broker.log_text()
     return "No space left" in said or "File too large" in said
 

@@ -34,7 +34,7 @@ QUICK = {"session_timeout_ms": 6000, "heartbeat_interval_ms": 200}
 
 
 def until(ready: Callable[[], bool], consumers: list[Consumer]) -> None:
-    """Poll these members until the condition holds; a member that is not polled must leave."""
+    """Poll these members until the condition holds; a member that is not polled would leave."""
     deadline = time.monotonic() + PATIENCE
     while not ready():
         assert time.monotonic() < deadline, [c.assignment() for c in consumers]
@@ -43,7 +43,7 @@ def until(ready: Callable[[], bool], consumers: list[Consumer]) -> None:
 
 
 def committed(consumer: Consumer, wanted: list[TopicPartition]) -> list[int]:
-    """The committed offsets of the group; retries while the coordinator starts."""
+    """The committed offsets of the group; this function retries while the coordinator starts."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:

@@ -1,7 +1,7 @@
-"""Random conversations with Tidelog and Apache Kafka side by side: both answer alike.
+"""Tidelog and Apache Kafka get the same random requests and must give the same answers.
 
 The golden answers of `test_wire_parity` cover hand-written cases; this test covers random ones. A
-failure names its seed, its step and the request. Add it to `test_wire_parity` as a case.
+failure prints its seed, its step and the request. Add that request to `test_wire_parity`.
 """
 
 import json
@@ -30,8 +30,8 @@ PARTITIONS = (0, 1, 5)
 
 PROPERTIES = {
     "group.min.session.timeout.ms": 1000,
-    # The records have timestamps of years ago, and Apache Kafka starts its first check of
-    # retention half a minute after its start, whatever the configured interval is.
+    # The records have timestamps of years ago. Apache Kafka first checks retention half a minute
+    # after its start, whatever the configured interval is.
     "log.retention.ms": -1,
 }
 
@@ -55,7 +55,7 @@ def brokers(
 
 
 class Both:
-    """Both systems; each gets the same requests, for its own topics, members and sessions."""
+    """Sends the same requests to both systems, with the topic ids and members of each system."""
 
     def __init__(self, brokers: list[Broker], seed: int) -> None:
         self.seed, self.steps = seed, 0
@@ -77,7 +77,7 @@ class Both:
         body: Callable[[int], Answer],
         ordered: Callable[[Answer], Any] = lambda answer: answer,
     ) -> list[Answer]:
-        """Ask both systems, ours first; `ordered` sorts lists that Kafka does not sort."""
+        """Ask both systems, Tidelog first; `ordered` sorts lists that Kafka leaves unsorted."""
         self.steps += 1
         answers: list[Answer] = []
         said: list[Any] = []
@@ -93,7 +93,7 @@ class Both:
         return answers
 
     def fields_of(self, api: str, values: Answer) -> Answer:
-        """The values whose fields a request of this API has."""
+        """Those of the values that are fields of this API's request."""
         known = {field.name for field in self.talks[0].schemas.request(api).body.fields}
         return {name: value for name, value in values.items() if name in known}
 
@@ -123,7 +123,7 @@ def some_partitions(dice: Random) -> list[int]:
 
 
 def a_batch(dice: Random) -> bytes:
-    """A mostly valid batch; few producers number the batches, so sequences repeat and have gaps."""
+    """A mostly valid batch; its random producer and sequence may be a duplicate or leave a gap."""
     records = tuple(
         Record(dice.choice((None, b"", b"v" * 100)), dice.choice((None, b"k")))
         for _ in range(dice.choice((1, 1, 2, 5)))
@@ -276,7 +276,7 @@ LOG_MOVES = (
 
 
 def someone(dice: Random, both: Both, group: str) -> list[tuple[str, int]]:
-    """(member id, generation) in each system: mostly of a member, otherwise unknown ones."""
+    """(member id, generation) for each system, mostly of a real member and sometimes invented."""
     strangers = [("", -1), ("nobody", 3)]
     known = both.members.get(group, [("", -1)] * 2)
     chosen = dice.choice([[stranger] * 2 for stranger in strangers] + [known] * 4)

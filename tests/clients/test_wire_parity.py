@@ -4,7 +4,7 @@ The answers of Apache Kafka are in golden/, recorded with
 
     pytest tests/clients/test_wire_parity.py --system kafka --record-golden
 
-With `--system kafka` alone the test checks that Apache Kafka still gives them.
+With `--system kafka` alone, the test checks that Apache Kafka still gives the recorded answers.
 """
 
 import json
@@ -49,7 +49,7 @@ FAMILIES = (
 DIFFERENT = {
     ("Produce", "max_timestamp_lies"): "a broker that looked at every record would cost too much",
 }
-"""Cases in which Tidelog differs on purpose. A case that no longer differs fails the test."""
+"""Cases in which Tidelog differs on purpose, and why; a case that no longer differs fails."""
 
 PROPERTIES = {"group.min.session.timeout.ms": 1000, "log.segment.delete.delay.ms": 100}
 
@@ -88,7 +88,7 @@ def talk(broker: Broker, case: Case, version: int) -> golden.Transcript:
         case.run(talk)
     finally:
         talk.hang_up()
-    return json.loads(json.dumps(talk.transcript))  # as after writing and reading it
+    return json.loads(json.dumps(talk.transcript))  # as if read from a golden file
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.api}-{case.name}")
@@ -122,7 +122,7 @@ def test_speaks_the_versions_that_kafka_speaks(
     advertised: dict[int, tuple[int, int]],
     request: pytest.FixtureRequest,
 ) -> None:
-    """All versions of the APIs that clients need; of other APIs a part of Kafka's range."""
+    """Clients' APIs have all of Kafka's versions; the other APIs have a part of Kafka's range."""
     spoken = {schemas.apis[key]: list(versions) for key, versions in sorted(advertised.items())}
     path = golden.DIRECTORY / "versions.json"
     if request.config.getoption("--record-golden"):

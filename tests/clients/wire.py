@@ -35,7 +35,7 @@ class Wire:
 
     @property
     def name(self) -> str:
-        """The address of this side, as a broker logs it."""
+        """The client's address, as a broker logs it."""
         host, port = self.socket.getsockname()[:2]
         return f"{host}:{port}"
 
@@ -45,7 +45,7 @@ class Wire:
         self.socket.sendall(struct.pack(">i", len(frame)) + frame)
 
     def receive_frame(self) -> bytes | None:
-        """One whole frame without its length, or None when the broker closed the connection."""
+        """One frame without its length, or None if the broker closed the connection."""
         head = self._receive(4)
         return None if head is None else self._receive(struct.unpack(">i", head)[0])
 
@@ -84,7 +84,7 @@ class Wire:
         return self.header(api, version) + self.schemas.request(api).encode(body, version)
 
     def answer(self, api: str, version: int) -> dict[str, Any] | str:
-        """The next response, which must be for the latest request, or CLOSED."""
+        """The response to the latest request, or CLOSED."""
         frame = self.receive_frame()
         if frame is None:
             return CLOSED

@@ -20,7 +20,7 @@ CASES: list[Case] = []
 def case(
     api: str, lowest: int = 0, highest: int = 1 << 15
 ) -> Callable[[Callable[[Talk], None]], Callable[[Talk], None]]:
-    """Run this conversation in every version between these bounds that both systems support."""
+    """Register a conversation, to run in every version in this range that both systems support."""
 
     def register(run: Callable[[Talk], None]) -> Callable[[Talk], None]:
         CASES.append(Case(api, run.__name__, run, lowest, highest))

@@ -123,7 +123,7 @@ def overrides(t: Talk, name: str) -> None:
 
 
 def settle(t: Talk, name: str, key: str, value: str | None) -> None:
-    """Wait until the broker shows this override: a change is answered before it is visible."""
+    """Wait until the broker shows this override; it answers a change before it applies it."""
     body = {
         "resources": [{"resourceType": TOPIC, "resourceName": name, "configurationKeys": [key]}]
     }

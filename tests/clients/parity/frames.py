@@ -1,4 +1,4 @@
-"""Headers, versions and wrong lengths: each frame is answered, or its connection is closed."""
+"""Headers, versions and wrong lengths: the broker answers a frame or closes the connection."""
 
 import struct
 from typing import Any
@@ -17,7 +17,7 @@ def header(key: int, version: int, client: bytes | None = b"parity", tags: bytes
 
 @case("ApiVersions", highest=0)
 def future_api_versions(t: Talk) -> None:
-    """An unknown version is answered in version 0, with the versions that the broker supports."""
+    """The broker answers an unknown version in version 0, with the versions that it supports."""
     for version in (5, 99, 32767):
         t.wire.correlation = 1
         t.wire.send_frame(header(18, version, tags=b"\0") + b"\x07future\x041.0\0")
@@ -138,7 +138,7 @@ def null_topics_in_version_0(t: Talk) -> None:
 
 @case("Produce")
 def records_length_lies(t: Talk) -> None:
-    """The frame ends before its records do."""
+    """The frame is cut, so it ends before the records that it announces."""
     topic = t.topic()
     frame = t.wire.frame("Produce", t.version, _produce(topic, Batch().encode()))
     for missing in (1, 20, 80):
@@ -176,7 +176,7 @@ def null_topics(t: Talk) -> None:
 
 @case("ApiVersions", highest=0)
 def versions_below_and_above_what_is_spoken(t: Talk) -> None:
-    """For each client API, a version too old and one too new, each on its own connection."""
+    """Each client API is asked in a version that is too old and in one that is too new."""
     spoken = t.quietly("ApiVersions", 0, {})["apiKeys"]
     for api in sorted(spoken, key=lambda api: api["apiKey"]):
         if api["apiKey"] not in CLIENT_APIS or api["apiKey"] == 18:

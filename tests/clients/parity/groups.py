@@ -8,7 +8,7 @@ from tests.clients.parity import case
 from tests.clients.talk import PATIENCE, Talk, Topic
 
 RETRIABLE = (14, 15, 16)
-"""Coordinator loading, not available or moved: the client retries."""
+"""The coordinator is loading, not available or has moved, so the client retries."""
 NOWHERE = UUID("00000000-0000-0000-0000-0000deadbeef")
 
 

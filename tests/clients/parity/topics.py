@@ -1,4 +1,4 @@
-"""Metadata, CreateTopics, DeleteTopics, CreatePartitions and DescribeTopicPartitions."""
+"""Metadata, CreateTopics and DeleteTopics."""
 
 from typing import Any
 from uuid import UUID
