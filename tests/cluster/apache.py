@@ -12,9 +12,10 @@ from tidelog.model.ids import NodeId
 from tidelog.testing import Cluster, NodeProcess, NodeStuck
 
 STEADY = {"broker.session.timeout.ms": "30000", "auto.leader.rebalance.enable": "false"}
-"""For a Tidelog cluster that is compared with Kafka: no leader moves because the machine is busy.
+"""Properties of a Tidelog cluster that is compared with Kafka; no leader moves on a busy machine.
 
-Apache Kafka's cluster keeps the short session, because Kafka detects a dead broker only by that.
+Apache Kafka's cluster keeps the short session, because Kafka detects a dead broker only when the
+session expires.
 """
 
 

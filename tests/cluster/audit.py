@@ -2,8 +2,8 @@
 
 The comparison of files treats a replica's segments as one stream of batches in offset order. It
 ignores where one segment ends and the next begins, because a restart or a truncation may begin a
-new segment. The bytes of every batch below the high watermark, with its header, must be equal. Each
-stream is hashed batch by batch, and offsets and checksums are checked.
+new segment. All replicas must have the same bytes, headers included, in every batch below the high
+watermark. Each stream is hashed batch by batch, and offsets and checksums are checked.
 """
 
 import hashlib
@@ -67,7 +67,7 @@ def count_all(cluster: Cluster, stream: Stream) -> Count:
 
 
 def _numbers(cluster: Cluster, topic: str, partition: int) -> Iterator[int | None]:
-    """The record numbers in a partition up to its high watermark; None for a foreign record."""
+    """The record numbers below the high watermark; None for a record of another partition."""
     where = TopicPartition(topic, partition, 0)
     with consumer_of(cluster, queued_max_messages_kbytes=65536) as consumer:
         watermarks = consumer.get_watermark_offsets(where, timeout=120)
@@ -127,7 +127,7 @@ def _batches(path: Path) -> Iterator[tuple[int, int, bytes]]:
 
 
 def compare_replicas(cluster: Cluster, topic: str, ends: list[int]) -> list[Replica]:
-    """Read all replicas of every partition; those of one partition must be equal byte for byte."""
+    """Read all replicas; the replicas of one partition must be equal byte for byte."""
     found = []
     for partition, end in enumerate(ends):
         nodes = cluster.topics()[topic][partition].replica_nodes

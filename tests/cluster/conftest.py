@@ -1,4 +1,4 @@
-"""The fixtures of tests/clients for brokers, which these tests kill."""
+"""Makes the fixtures of tests/clients available to these tests."""
 
 from tests.clients.conftest import broker, kafka_libs, schemas, start_broker, system, topic
 

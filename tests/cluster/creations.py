@@ -20,21 +20,21 @@ from tidelog.testing import Cluster, NodeStuck
 
 PARTITIONS, REPLICAS = 3, 3
 AHEAD = 20
-"""How many topics the thread creates beyond those that a test has waited for.
+"""How many topics the thread creates beyond the number that a test waits for.
 
-It is limited because a restarting node opens every existing log.
+This number is small because a restarting node opens every existing log.
 """
 MADE = (ErrorCode.none, ErrorCode.topic_already_exists)
-"""The errors that mean the topic exists.
+"""The error codes after which the topic exists.
 
-A test requests a name once. But a broker retries if the controller is lost or slow to answer, and
-then the first attempt may have created the topic.
+A test requests each name once. But if the controller is lost or slow to answer, the broker repeats
+the request, and the first attempt may already have created the topic.
 """
 
 
 def create_topic(cluster: Cluster, name: str, node: NodeId | None = None) -> CreatableTopicResult:
     """Send one CreateTopics and return its result; NodeStuck if no node answers."""
-    # Several metadata records for each topic, so that a partial creation would be visible.
+    # With a configuration, a topic has several metadata records, so a partial creation is visible.
     config = CreatableTopicConfig(name="retention.ms", value="60000")
     topic = CreatableTopic(
         name=name,
@@ -60,7 +60,7 @@ def assign_topic(cluster: Cluster, name: str, replicas: list[NodeId]) -> None:
 
 
 class Creations:
-    """A thread that creates topics until it is stopped; `acknowledged` has the confirmed ones."""
+    """A thread that creates topics until it is stopped; `acknowledged` lists the created topics."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

@@ -19,10 +19,10 @@ UP, INSTALL = "./tidelog up", "pip install ."
 PORT, BROKERS = 9092, 3
 """The defaults of `up`."""
 TO_METRICS = 5_000
-"""How far the port of a node's metrics is above that of its broker."""
+"""The distance from a broker's port to the metrics port of the same node."""
 
 ONLY_LOOK = ("./tidelog replicas", "./tidelog explain", "./tidelog quorum describe")
-"""These commands fail when a broker does not answer for a moment; they are tried again."""
+"""Commands that fail while a broker does not answer, so the test repeats them."""
 
 NOT_TWICE_THE_SAME = (
     # A pattern for text that differs from run to run, and its replacement.
@@ -32,7 +32,7 @@ NOT_TWICE_THE_SAME = (
 )
 
 ON_STDERR = re.compile(r"tidelog: making the environment|\d\d:\d\d:\d\d\.\d{3} |Processed a total")
-"""Lines of a transcript that do not go to standard output."""
+"""The beginnings of lines that the commands print to standard error."""
 
 
 class Step(NamedTuple):
@@ -56,7 +56,7 @@ def normalized(lines: list[str]) -> list[str]:
 
 
 class Newcomer:
-    """A user in a directory with the two commands of a checkout, and with free ports."""
+    """A user in a directory with the two commands of a checkout, on a machine with free ports."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -69,7 +69,7 @@ class Newcomer:
         self.cluster: subprocess.Popen[str] | None = None
 
     def here(self, text: str) -> str:
-        """The text with the ports that are free on this machine."""
+        """The text, with the documented ports replaced by free ports of this machine."""
         for broker in range(BROKERS):
             for port in (PORT + broker, PORT + broker + TO_METRICS):
                 there = port - PORT + self.port
@@ -80,9 +80,9 @@ class Newcomer:
         if step.command == UP:
             self.starts_a_cluster(step)
         elif step.command == INSTALL:
-            pass  # test_install.py
+            pass  # test_install.py runs this command
         elif step.command.startswith("./test"):
-            # This test is part of such a run. It checks only that the script collects tests.
+            # This test is itself run by `./test`, so it checks only that the script collects tests.
             assert self.runs(f"{step.command} --collect-only --quiet") != []
         elif step.command.startswith(ONLY_LOOK):
             await_seen(lambda: self.sees(step), bool)

@@ -32,7 +32,7 @@ ROLLING_RESTART = "rolling restart"
 
 
 class Faults:
-    """The faults of one run, counted by kind. `cluster` needs network faults."""
+    """The faults of one run, counted by kind. `cluster` must be created with network faults."""
 
     def __init__(
         self, cluster: Cluster, topic: str, rng: random.Random, hold_seconds: float
@@ -43,7 +43,7 @@ class Faults:
         self._hold_seconds = hold_seconds
         self.happened: Counter[str] = Counter()
         self.mixes = 0
-        """Mixes of two or three faults, which are counted one by one in `happened`."""
+        """The number of mixes; `happened` counts each of the two or three faults of a mix."""
 
     def each(self) -> list[Callable[[], None]]:
         """Every kind of fault once."""
@@ -62,7 +62,7 @@ class Faults:
     def mix(self) -> None:
         """Begin two or three faults in quick succession, and repair them in random order."""
         strikes = self._rng.choices(STRIKES, k=self._rng.choice((2, 2, 3)))
-        # Look up the roles before the first fault: afterwards no node may be able to answer.
+        # Find all victims before the first fault, because afterwards no node may answer.
         victims = [self._find(strike.role) for strike in strikes]
         repairs = []
         for strike, victim in zip(strikes, victims, strict=True):
@@ -75,7 +75,7 @@ class Faults:
         self.mixes += 1
 
     def rolling_restart(self) -> None:
-        """Restart all nodes in turn; the next one when the one before is in sync again."""
+        """Restart all nodes in turn, and wait after each restart until all replicas are in sync."""
         for node in self._cluster.nodes:
             self._cluster.restart(node)
             self.await_whole()
@@ -112,7 +112,7 @@ class Faults:
         return self._cluster.heal
 
     def _cut(self, node: NodeId) -> None:
-        """Cut a node off: from the other nodes, from clients as well, or in one direction only."""
+        """Cut a node off from the other nodes, or also from clients, or in one direction only."""
         others = [other for other in self._cluster.nodes if other != node]
         match self._rng.randrange(4):
             case 0:

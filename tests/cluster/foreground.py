@@ -56,7 +56,7 @@ class Up:
 
 
 def await_seen(look: Callable[[], T], is_wanted: Callable[[T], bool]) -> T:
-    """Repeat `look` until its result is as wanted, and return it; AssertionErrors are ignored."""
+    """Repeat `look` until its result is wanted; return that result. AssertionErrors are ignored."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -71,7 +71,7 @@ def await_seen(look: Callable[[], T], is_wanted: Callable[[T], bool]) -> T:
 
 
 def await_that(look: Callable[[], T], expected: T) -> None:
-    """Wait until this is seen."""
+    """Wait until `look` returns this value."""
     await_seen(look, lambda seen: seen == expected)
 
 
@@ -83,7 +83,7 @@ def attempt(*arguments: str, patience: float = PATIENCE) -> subprocess.Completed
 
 
 def tidelog(*arguments: str, status: int = 0, patience: float = PATIENCE) -> str:
-    """The standard output of a command; if it is expected to fail, its error message."""
+    """The standard output of a command; if `status` is not 0, its error message."""
     done = attempt(*arguments, patience=patience)
     assert done.returncode == status, done.stdout + done.stderr
     assert "Traceback" not in done.stderr

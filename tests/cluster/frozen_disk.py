@@ -1,4 +1,4 @@
-"""A disk that hangs: writes and syncs block until it is released."""
+"""A disk that can hang: while it does, writes and syncs block."""
 
 import os
 import subprocess
@@ -53,7 +53,7 @@ def disk_that_can_hang(directory: Path, image: Path, size: int) -> Iterator[Froz
 
 @contextmanager
 def hanging(cluster: Cluster, node: NodeId, disk: FrozenDisk | None) -> Iterator[None]:
-    """Let a node's disk hang; without a separate disk, pause the process, which looks the same."""
+    """Let a node's disk hang; if there is no separate disk, pause the process instead."""
     if disk is None:
         cluster.pause(node)
     else:

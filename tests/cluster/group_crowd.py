@@ -1,7 +1,7 @@
 """Many members of one classic group, each on its own connection, in one event loop.
 
-They implement the protocol themselves, because two hundred real consumers would leave a small
-machine no capacity for the brokers under test.
+The members implement the group protocol themselves, because two hundred real consumers would
+leave a small machine no capacity for the brokers under test.
 """
 
 import asyncio
@@ -35,14 +35,14 @@ class Lost(Exception):
 
 
 class Member:
-    """Joins the group, takes its assignment, and sends heartbeats until it is told to leave."""
+    """Joins the group, takes its assignment, and sends heartbeats until `leaving` is set."""
 
     def __init__(self, group: str, brokers: Sequence[Address], number: int) -> None:
         self.group = group
         self.number = number
         self.member_id = ""
         self.generation = -1
-        """The generation of its assignment; -1 without one."""
+        """The generation of the member's assignment; -1 if it has no assignment."""
         self.assignment = b""
         self.confirmed_at = 0.0
         """When the coordinator last confirmed the member's generation."""
@@ -239,7 +239,7 @@ class Crowd:
     def is_stable(self, since: float) -> bool:
         """Whether all remaining members are in one generation, each with its own assignment.
 
-        The coordinator must have confirmed this to each of them after `since`.
+        The coordinator must have confirmed the generation to each member after `since`.
         """
         for task in self._tasks:
             if task.done() and task.exception() is not None:

@@ -16,7 +16,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.testing import Cluster
 
 PATIENCE = 240
-"""After this many seconds a test fails as stuck; it is not a limit for speed."""
+"""A test that waits longer than this many seconds fails; no test measures speed with it."""
 
 BYSTANDER = "bystander"
 TOPICS, PARTITIONS = 4, 50
@@ -94,14 +94,14 @@ class Bystander:
 
 
 def create_topics(cluster: Cluster) -> None:
-    """Create the topics that hostile requests name, and the bystander's, with node 1 as leader."""
+    """Create the topics that hostile requests name, and the bystander's topic, led by node 1."""
     for number in range(TOPICS):
         cluster.create_topic(f"t{number}", partitions=PARTITIONS, replication_factor=3)
     cluster.create_topic(BYSTANDER, assignment=[[1, 2, 3]])
 
 
 def outcome(cluster: Cluster, node: int, request: LongRequest) -> str:
-    """Send the request on a new connection; return whether it was answered or closed."""
+    """Send the request on a new connection; return whether the node answered or closed it."""
     is_for_brokers = ListenerKind.BROKER in request.api.listeners
     port = cluster.port(node) if is_for_brokers else cluster.controller_port(node)
     with client(port) as one:

@@ -48,8 +48,8 @@ def interrupted(
 ) -> Iterator[str]:
     """Start `up`, and interrupt it after this many log lines; yield the lines.
 
-    A ready broker may have written records, so only a controlled shutdown is clean from then on. If
-    a broker is ready before the interruption, `up` is stopped with Ctrl-C instead.
+    If a broker is ready before that line, `up` gets Ctrl-C instead of the interruption. A ready
+    broker may have written records, so only a controlled shutdown of it counts as clean.
     """
     up = subprocess.Popen(
         [*TIDELOG, "up", "--verbose", "--dir", str(directory), "--port", str(port)],

@@ -1,4 +1,4 @@
-"""A load of numbered records that records every acknowledgement, also across broker crashes."""
+"""A producer of numbered records that keeps every acknowledgement, also if the broker crashes."""
 
 import struct
 import threading

@@ -7,11 +7,11 @@ from tidelog.clusters.local_cluster import LocalCluster
 from tidelog.model.user_error import UserError
 
 _given: list[PortBlock] = []
-"""The blocks stay reserved until the tests end, because no test reports when it is done."""
+"""The reserved blocks; they stay reserved until the process ends, because no test releases them."""
 
 
 def first_free_port(brokers: int) -> int:
-    """A first port with which all ports of a cluster of this size are free."""
+    """The first port of a range in which all ports of a cluster of this size are free."""
     while True:
         _given.append(PortBlock())
         first = _given[-1].first

@@ -28,7 +28,7 @@ R = TypeVar("R", bound=ResponsePayload)
 def change(cluster: Cluster, request: RequestPayload, response: type[R]) -> R:
     """Send the request to the active controller, with a long timeout.
 
-    A retry after a timeout would find the change already made.
+    The long timeout avoids a retry, because a retry could find that the change is already made.
     """
     return cluster.ask(request, response, cluster.controller(), PATIENCE)
 

@@ -1,7 +1,7 @@
 """A cluster whose nodes have clocks that a test can set, without changing the machine's clock.
 
-As a program, `settable_clock.py FILE --config ...` runs a node. It adds the offset in FILE (eight
-bytes, in nanoseconds) to the machine's clock, in the one place where a node reads it.
+As a program, `settable_clock.py FILE --config ...` runs a node. FILE contains
+an offset in nanoseconds (eight bytes), which is added whenever the node reads the machine's clock.
 """
 
 import subprocess
@@ -41,7 +41,7 @@ class SettableCluster(Cluster):
         return _SettableNode(node, self.layout.config(node), self.directory / f"{node}.log")
 
     def set_clock(self, node: NodeId, seconds: float) -> None:
-        """Set the clock of a node to this many seconds from the true time."""
+        """Set the clock of a node this many seconds ahead of the true time; it may be negative."""
         process = self.nodes[node]
         assert isinstance(process, _SettableNode)
         process.set_clock(seconds)

@@ -6,8 +6,8 @@ record was lost or duplicated.
 Some acknowledgements have no offset. Suppose that a leader refuses a batch because it no longer
 leads, and then leads again and accepts the next batch. From the sequence numbers, librdkafka
 concludes that the first batch is in the log. It reports the batch's records as delivered, but does
-not know their offsets. Such records are counted, and whoever reads the topic back checks their
-offsets.
+not know their offsets. This module counts these records. The tests that read the topic back check
+their offsets.
 """
 
 import struct
@@ -45,9 +45,9 @@ class Stream:
         self.sent = [0] * partitions
         self.acked = [0] * partitions
         self.strays: list[str] = []
-        """Acknowledgements out of order or with an unexpected offset."""
+        """Acknowledgements that came out of order or have an unexpected offset."""
         self.without_offset = 0
-        """Records that librdkafka reports as delivered because a later batch was accepted."""
+        """The number of records that were acknowledged without an offset (see above)."""
         self.failed: list[str] = []
         self._gaps = [0.0] * partitions
         self._last_acks = [time.monotonic()] * partitions
@@ -76,7 +76,7 @@ class Stream:
         assert not self._thread.is_alive(), f"not answered: {len(self._producer)}"
 
     def abandon(self) -> None:
-        """Give up unanswered records, for a cluster that will not answer."""
+        """Drop all unanswered records, because the cluster has failed and will not answer."""
         self._stopping.set()
         while self._thread.is_alive():
             self._producer.purge()

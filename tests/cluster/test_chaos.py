@@ -1,7 +1,7 @@
 """Random faults under full load, then a check of every record on every replica.
 
-`--chaos-minutes 10` is the long run. To repeat a failed run, use its `--chaos-seed`: the faults and
-their order are the same, but the timing of the processes differs.
+`--chaos-minutes 10` is the long run. To repeat a failed run, use its `--chaos-seed`. The faults
+then occur in the same order, but the timing of the processes differs.
 """
 
 import random

@@ -15,7 +15,7 @@ PATIENT = {"broker.session.timeout.ms": "18000"}
 
 
 def sent_at(cluster: SettableCluster, topic: str, seconds: float) -> None:
-    """Write a record with a timestamp this far from the true time; it must be accepted."""
+    """Write a record whose timestamp is this far from the true time; the broker must accept it."""
     timestamp = int((time.time() + seconds) * 1000)
     send(producer_of(cluster), topic, [Sample(None, b"now", (), timestamp)])
 
@@ -25,7 +25,7 @@ def test_clocks_are_set_on_one_node_and_on_all_and_nobody_notices(
     tmp_path: Path, step: float
 ) -> None:
     with SettableCluster(directory=tmp_path, properties=PATIENT, network_faults=False) as cluster:
-        # Real clients use the true time, which is not that of the brokers here.
+        # Real clients send the true time, which differs from the brokers' time in this test.
         cluster.create_topic("flow", 1, 3, message_timestamp_after_max_ms=2**62)
         cluster.create_topic("strict", 1, 3, message_timestamp_after_max_ms=60_000)
         leader, controller = cluster.leader_of("flow"), cluster.controller()
@@ -41,7 +41,7 @@ def test_clocks_are_set_on_one_node_and_on_all_and_nobody_notices(
             for node in cluster.nodes:
                 cluster.set_clock(node, step)
             stream.await_acks(200)
-            # A record with the brokers' time is accepted at once.
+            # The brokers accept a record with their own time as soon as their clocks are set.
             sent_at(cluster, "strict", step)
         assert not stream.strays
         assert not stream.failed

@@ -143,7 +143,7 @@ def test_without_a_majority_changes_are_refused_and_with_one_they_go_on(tmp_path
         create_in_time(cluster, "with-two-again")
         cluster.start(3)
         layout = await_agreement(cluster, ["with-three", "with-two", "with-two-again"])
-        # A request that timed out may still take effect later, so "with-one" may exist or not.
+        # A request that timed out may still take effect later, so "with-one" may exist.
         assert set(layout) - {"with-one"} == {"with-three", "with-two", "with-two-again"}
         assert_whole(cluster, layout)
 

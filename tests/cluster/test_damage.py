@@ -1,8 +1,8 @@
-"""The files of one node are damaged while it is down; it starts again, and everything is checked.
+"""The files of one node are damaged while it is down; it starts again, and all records are checked.
 
 `--rounds 1000` is the long run, and takes the kinds of damage in turn. To repeat a failed round,
-use `--rounds 1 --seed S`: the damage is the same, on a new cluster, but the timing of the processes
-differs.
+use `--rounds 1 --seed S`. It does the same damage on a new cluster, but the timing of the
+processes differs.
 """
 
 import random

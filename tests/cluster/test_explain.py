@@ -1,7 +1,7 @@
 """`tidelog explain` on a cluster with faults.
 
-It names the missing replica, the time, the reason and the remedy. The topic of replication events,
-which it reads, has the same facts.
+The command names the missing replica, the time, the reason and the remedy. The topic of
+replication events, which the command reads, has the same facts.
 """
 
 import json
@@ -18,7 +18,7 @@ from tidelog.model.replication_events import REPLICATION_EVENTS
 from tidelog.testing import Cluster
 
 BROKERS = 4
-"""With four brokers, `follower` always finds one without another role."""
+"""One of four brokers has no other role, so `follower` always finds a broker."""
 
 PROPERTIES = {"tidelog.replication.events.enable": "true", "broker.session.timeout.ms": "60000"}
 
@@ -41,7 +41,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def impatient_cluster() -> Iterator[Cluster]:
-    """A cluster in which a paused replica counts as stuck before its broker is fenced."""
+    """A cluster in which a paused replica counts as stuck, because its broker is not yet fenced."""
     with running({**PROPERTIES, "replica.lag.time.max.ms": "1500"}) as cluster:
         yield cluster
 
@@ -66,7 +66,8 @@ def write(cluster: Cluster, count: int = 100) -> None:
 def follower(cluster: Cluster) -> int:
     """A broker that leads neither the topic nor the events and is not the active controller.
 
-    A paused controller would be replaced and fenced early, and count as dead and not as stuck.
+    If the active controller is paused, it is soon replaced and fenced. Its replica would then count
+    as dead instead of stuck.
     """
     busy = {
         cluster.controller(),
@@ -98,7 +99,7 @@ def test_a_follower_that_stands_still_is_stuck(impatient_cluster: Cluster) -> No
     cluster = impatient_cluster
     victim = follower(cluster)
     cluster.pause(victim)
-    write(cluster)  # acknowledged when the paused replica has left the ISR
+    write(cluster)  # returns when the paused replica has left the ISR
 
     await_explained(
         cluster,
@@ -132,7 +133,7 @@ def test_without_a_leader_it_is_said_who_could_lead(cluster: Cluster) -> None:
 
 def test_the_events_tell_the_same_story(cluster: Cluster) -> None:
     def event_counts() -> Counter[str]:
-        """The number of events of each kind; the order is undefined between different writers."""
+        """The number of events of each kind; different nodes write events in no common order."""
         done = attempt(
             *("consume", "--topic", REPLICATION_EVENTS, "--from-beginning"),
             *("--timeout-ms", "500", "--bootstrap-server", cluster.bootstrap),
@@ -145,7 +146,7 @@ def test_the_events_tell_the_same_story(cluster: Cluster) -> None:
         )
 
     victim = cluster.leader_of("orders")
-    # A killed controller loses its unwritten events, and the victim may be the controller.
+    # The victim may be the controller, and a killed controller loses its unwritten events.
     await_seen(event_counts, lambda counts: counts["leader_elected"] == 1)
     cluster.kill(victim)
     cluster.wait_for_isr("orders", size=BROKERS - 1)

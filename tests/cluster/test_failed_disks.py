@@ -38,7 +38,7 @@ def check(cluster: Cluster, load: NumberedLoad) -> None:
 
 @contextmanager
 def small_disk(directory: Path) -> Iterator[SmallDisk | None]:
-    """A separate file system as root; otherwise None, and the kit limits the process instead."""
+    """A separate file system if the test runs as root; otherwise None."""
     directory.mkdir(parents=True)
     disk = SmallDisk(directory, 64 * MEGABYTES) if IS_ROOT else None
     try:
@@ -86,10 +86,10 @@ def explained(cluster: Cluster, topic: str) -> str:
 def test_f33_one_of_two_log_directories_fails_and_the_other_serves_on(
     tmp_path: Path, leads: bool
 ) -> None:
-    """Without root the limit affects all files, so the broker loses both directories and stops."""
+    """If the test is not root, the limit affects all files, so both directories fail."""
     first, second = tmp_path / "2" / "data", tmp_path / "second"
     own = {2: {"log.dirs": f"{first},{second}"}}
-    # A long session: leadership may move only because of the disk, not because of a slow machine.
+    # With a long session, a slow machine moves no leader, so only the disk can.
     patient = {"broker.session.timeout.ms": "30000"}
     with (
         small_disk(second) as disk,

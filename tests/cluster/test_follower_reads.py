@@ -1,4 +1,4 @@
-"""Consumers read from a follower in their own rack (KIP-392), by librdkafka's client.rack."""
+"""Consumers that set librdkafka's client.rack read from a follower in their rack (KIP-392)."""
 
 import json
 from collections.abc import Iterator

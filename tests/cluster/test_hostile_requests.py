@@ -1,7 +1,8 @@
 """Three real nodes under the longest requests of every API (F63).
 
-The bystander is served, every request is answered or its connection is closed, no broker is
-fenced, and memory stays bounded. `bench/freeze.py` measures how long the bystander waits.
+A node answers each of these requests or closes its connection. Meanwhile a well-behaved client
+(the bystander) is served, no broker is fenced, and memory stays bounded. `bench/freeze.py` measures
+how long the bystander waits.
 """
 
 from collections.abc import Iterator

@@ -28,7 +28,7 @@ def test_an_installed_package_has_the_command_and_the_fixtures(tmp_path: Path) -
     venv.create(environment, with_pip=True)
     programs = environment / "bin"
     site_packages = next(environment.glob("lib/python*/site-packages"))
-    # Use the dependencies of this environment. Its src/ is not on the path of the new one.
+    # The new environment uses the dependencies of this environment, but not its src/.
     (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
     run(programs / "pip", "install", "--no-deps", ".", cwd=ROOT)

@@ -19,7 +19,7 @@ from tests.cluster.ports import first_free_port
 
 RECORDS = [f"record {number}" for number in range(20)]
 LINES = (2, 5, 8)
-"""Log lines of a start of three nodes, which form the quorum and then register as brokers."""
+"""The log lines at which a start is interrupted: during the election or the registration."""
 
 
 def check_quiet(lines: list[str]) -> None:

@@ -1,7 +1,7 @@
 """Followers leave the in-sync set and return; the times are printed, and have upper bounds.
 
-Tests of the lag time use a long broker session, so that no broker is fenced before its replica
-leaves by the lag rule.
+Tests of the lag time use a long broker session. Otherwise the broker would be fenced before its
+replica leaves because of its lag.
 """
 
 import time
@@ -23,14 +23,14 @@ LAG_MS = 2_000
 LAG_ONLY = {"replica.lag.time.max.ms": str(LAG_MS), "broker.session.timeout.ms": "60000"}
 LEAVES_MS = 1.5 * LAG_MS
 RETURNS_MS = 1_000
-"""The longest time from caught up to back in the in-sync set."""
+"""The longest time until a replica that has caught up is in the in-sync set again."""
 SLACK_MS = 4_000
 """Additional time for a busy machine."""
 PATIENT_MS = 10_000
-"""A lag time that no follower exceeds only because the machine is busy."""
+"""A lag time so long that a busy machine does not make a follower exceed it."""
 
 NARROW = 50_000
-"""Bytes per second: less than any load in these tests."""
+"""A rate in bytes per second that is below any load in these tests."""
 
 Report = Callable[[str], None]
 
@@ -69,7 +69,7 @@ def lag_of(cluster: Cluster, topic: str, node: NodeId) -> int | None:
 
 
 def under_replicated(cluster: Cluster, asked: Iterable[NodeId]) -> str:
-    """What the command prints if it asks only these nodes. It waits a minute for a paused node."""
+    """What the command prints if it asks these nodes; it would wait a minute for a paused node."""
     bootstrap = ",".join(f"127.0.0.1:{cluster.port(node)}" for node in asked)
     where = ("--bootstrap-server", bootstrap)
     return tidelog("topics", "--describe", "--under-replicated-partitions", *where)
@@ -113,7 +113,7 @@ def test_a_slow_follower_that_always_fetches_leaves_and_returns_when_it_is_fast(
     cluster.create_topic("t", 1, 3)
     slow = bystander(cluster, "t")
     others = set(cluster.nodes) - {slow}
-    # With acks=all the load would adapt to the follower, which would then not fall behind.
+    # With acks=all the load would be as slow as the follower, so the follower would not lag.
     careless = {"acks": 1, "enable_idempotence": False}
     with Stream(cluster.bootstrap, "t", **careless) as stream:
         stream.await_acks(100)

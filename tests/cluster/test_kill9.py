@@ -1,7 +1,7 @@
 """kill -9 under load, repeatedly: every acknowledged record is at its acknowledged offset.
 
-The page cache survives the process, so every acknowledged batch must be there with any flush
-policy. The simulator tests that flush.messages=1 also survives a power loss. `--kills 50` is the
+The page cache survives the process, so no acknowledged batch may be lost, whatever the flush
+policy is. The simulator tests that flush.messages=1 also survives a power loss. `--kills 50` is the
 long run.
 """
 
@@ -44,7 +44,7 @@ def read_all(broker: Broker, topic: str) -> Found:
 
 
 def check(found: Found, load: NumberedLoad, *, once: bool) -> None:
-    """Every acknowledged record is at its offset; idempotent ones are there once and in order."""
+    """Every acknowledged record is at its offset; with `once`, records are unique and in order."""
     lost = [
         number for number, offset in load.acked.items() if found[offset] != (load.producer, number)
     ]

@@ -19,7 +19,7 @@ from tidelog.testing.cluster import SLOW_MS
 
 ROOT = Path(__file__).parents[2]
 ENDLESS = 30.0
-"""Half of the time, in seconds, that a client waits for a silent node."""
+"""A limit in seconds, which is half of the time that a client waits for a silent node."""
 EXAMPLES = re.findall(
     r"^## Example \d: ([^\n]+)\n\n```python\n(.*?)^```$",
     (ROOT / "docs/testing.md").read_text(),
@@ -261,7 +261,7 @@ def test_a_partition_is_between_its_sides_and_ends_when_it_is_healed(tmp_path: P
     with Cluster(directory=tmp_path) as cluster:
         cluster.create_topic("t", assignment=[[1, 2, 3]], min_insync_replicas=2)
         cluster.partition([1], [2, 3])
-        # Clients reach both sides, and the cut-off side still has its old metadata.
+        # Clients reach both sides of the partition, and node 1 still has its old metadata.
         cluster.wait_for(
             lambda: True if cluster.topics(2)["t"][0].leader_id in (2, 3) else None, "a new leader"
         )

@@ -106,7 +106,7 @@ case "$1" in
 *) exec {python} "$@" ;;
 esac
 """
-"""A wrapper for Python that answers fastest_python.py with its own text."""
+"""A wrapper for Python that runs `answer` in place of fastest_python.py."""
 
 
 def machine_with_another(tmp_path: Path, answer: str, **variables: str) -> dict[str, str]:
@@ -125,7 +125,7 @@ def said_by(checkout: Path, env: dict[str, str]) -> list[str]:
 
 
 def home_of(checkout: Path) -> str:
-    """The directory of the Python that the environment was made with."""
+    """The directory of the Python with which the launcher made the environment."""
     lines = (checkout / ".venv" / "pyvenv.cfg").read_text().splitlines()
     return next(line.split(" = ")[1] for line in lines if line.startswith("home"))
 

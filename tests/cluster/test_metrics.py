@@ -1,4 +1,4 @@
-"""Prometheus metrics of a real cluster change when a broker is killed, and recover with it."""
+"""Prometheus metrics of a real cluster show that a broker is killed, and that it returns."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +40,7 @@ def answers(up: Up, node: int) -> bool:
 
 
 def scrape(up: Up, node: int) -> dict[tuple[str, str], float]:
-    """Every value, by its name and the value of its only label, if it has one."""
+    """Every metric value; the key is the metric's name and the value of its label, or ""."""
     port = up.nodes()[node - 1]["ports"]["metrics"]
     with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
         text = answer.read().decode()
@@ -62,7 +62,7 @@ def test_a_killed_broker_is_seen_in_the_numbers_and_so_is_its_return(up: Up) -> 
     for number in range(100):
         producer.produce("orders", str(number))
     assert producer.flush(PATIENCE) == 0
-    # Nodes learn of a change at different times.
+    # Wait, because the nodes learn of a change at different times.
     await_seen(lambda: total(up, LEADERS, 1, 2, 3), lambda leaders: leaders >= 7)
     await_that(lambda: total(up, UNDER_REPLICATED, 1, 2, 3), 0)
     await_that(lambda: total(up, ACTIVE_CONTROLLERS, 1, 2, 3), 1)
@@ -85,7 +85,7 @@ def test_what_is_told_of_requests_and_of_the_process(up: Up) -> None:
 
     count = ("kafka_server_socket_server_metrics_connection_count", "PLAINTEXT")
     fetches = ("kafka_network_requestmetrics_totaltimems_count", "Fetch")
-    # Followers may still be connecting to this node.
+    # Wait, because followers may still be connecting to this node.
     found = await_seen(
         lambda: scrape(up, 1), lambda seen: seen[count] >= 2 and seen.get(fetches, 0) > 0
     )

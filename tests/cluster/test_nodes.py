@@ -30,7 +30,7 @@ class Nodes:
         return [line.split()[1] for line in self.node("list").splitlines()[1:]]
 
     def in_sync(self) -> dict[int, str]:
-        """The ISR column of each replica of one partition."""
+        """The value in the ISR column for each replica of the topic's only partition."""
         head, *lines = self.asks("replicas", "--topic", "t").splitlines()
         node, state = head.index("REPLICA") + len("REPLICA"), head.index("ISR")
         return {int(line[:node].split()[-1]): line[state:].split()[0] for line in lines}
@@ -71,7 +71,7 @@ def test_a_majority_that_is_missing_is_named(nodes: Nodes) -> None:
     nodes.node("stop", "1")
     nodes.node("kill", "3")
     ports = [nodes.up.port, nodes.up.port + 2]
-    # The remaining node may lead the quorum, and needs a moment to notice that it is alone.
+    # The remaining node may be the quorum's leader, which resigns a moment later.
     await_that(nodes.has_leader, False)
     assert nodes.asks("quorum", "describe", "--status", status=1) == (
         "tidelog: the metadata quorum has no leader: of 3 nodes, "

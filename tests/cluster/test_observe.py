@@ -1,6 +1,7 @@
 """`tidelog observe` on a real cluster: the events that it derives, and where it writes them.
 
-With --system kafka the cluster is Apache Kafka, for which the command is made.
+The command is meant for Apache Kafka, so --system kafka runs these tests on an Apache Kafka
+cluster.
 """
 
 import json
@@ -71,7 +72,7 @@ class Watch:
         self.seen: list[ReplicationEvent] = []
 
     def until(self, *kinds: type[object]) -> None:
-        """Poll until each of these kinds was seen; a broker may learn of a change later."""
+        """Poll until each of these kinds was seen, because a broker may learn of a change later."""
 
         def are_seen() -> bool | None:
             with suppress(UserError):  # `tidelog observe` also continues after an error
@@ -124,7 +125,7 @@ def test_events_are_lines_of_a_file_or_of_the_output(cluster: Cluster, tmp_path:
 
     for lines in (path.read_text().splitlines(), printed):
         events = [json.loads(line) for line in lines]
-        # There may be other events, because a slow machine causes real changes.
+        # On a slow machine there may be events of other changes, too.
         assert ("replica_state", TOPIC) in [(one["event"], one.get("topic")) for one in events]
 
 

@@ -22,7 +22,7 @@ class Block(NamedTuple):
 
 
 def blocks(page: str) -> list[Block]:
-    """The blocks to run; "text" blocks are left out, because their output differs in each run."""
+    """The blocks to run, without "text" blocks, whose output differs in each run."""
     found = [Block(*one) for one in FENCE.findall((ROOT / page).read_text(encoding="utf-8"))]
     return [block for block in found if block.language != "text"]
 

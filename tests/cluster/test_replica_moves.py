@@ -1,4 +1,4 @@
-"""Reassignments, controlled shutdowns and unregistered brokers, on disk and in all answers."""
+"""Reassignments, controlled shutdowns and unregistered brokers: files on disk, and all answers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,7 +45,7 @@ def await_brokers(cluster: Cluster, expected: dict[NodeId, bool]) -> None:
 
 
 def await_moves(cluster: Cluster, expected: list[Move]) -> None:
-    """Wait until these reassignments are in progress: (adding, removing) of each partition."""
+    """Wait until exactly these reassignments, given as (adding, removing), are in progress."""
 
     def as_expected() -> bool | None:
         found = [(one.adding_replicas, one.removing_replicas) for one in moves(cluster)]

@@ -1,7 +1,7 @@
 """A starting broker may refuse clients, but must not report an existing topic as unknown.
 
-A client that gets UNKNOWN_TOPIC once may give up the topic: librdkafka then fails every queued
-record.
+A client that gets UNKNOWN_TOPIC once may give up the topic. For example, librdkafka then fails
+every queued record.
 """
 
 import time

@@ -117,7 +117,7 @@ def test_f61_members_with_huge_metadata_are_refused_and_leave_nothing_behind(
                 ErrorCode.unknown_server_error
             )
             with pytest.raises(NodeStuck, match=r"closed the connection|Connection reset"):
-                # Longer than the limit of this API, so the request is not even decoded.
+                # The request exceeds the limit of this API, so the broker does not decode it.
                 join(cluster, node, "group", bytes(55 * MEGABYTE))
 
         listed = cluster.ask(ListGroupsRequest(states_filter=()), ListGroupsResponse, node)

@@ -1,4 +1,4 @@
-"""Clients that pipeline large fetches and never read: others are served, and memory stays small."""
+"""Some clients pipeline large fetches but never read; others are served, and memory stays small."""
 
 import os
 import socket

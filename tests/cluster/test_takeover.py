@@ -1,7 +1,8 @@
-"""Leaders, followers and controllers that pause, shut down or die: the takeover and its time.
+"""Leaders, followers and controllers pause, shut down or die, and another node takes over.
 
-No acknowledged record is lost or duplicated, and a resumed node causes no harm. Times are printed.
-Their bounds are loose because the machine may be busy, but below the 9 s of Kafka's session.
+No acknowledged record is lost or duplicated, and a resumed node causes no harm. The tests print
+how long each takeover took. The limits allow for a busy machine, but are below Kafka's session of
+9 s.
 """
 
 import time
@@ -16,15 +17,15 @@ from tidelog.model.ids import NodeId
 from tidelog.testing import Cluster
 
 SESSION_MS = 2_000
-"""The session that `tidelog up` sets."""
+"""The broker session timeout that `tidelog up` sets."""
 ASLEEP_SECONDS = 10.0
-"""Much longer than the session, so that another node has taken over when this one resumes."""
+"""How long a node is paused: much longer than the session, so that another node takes over."""
 FEW = 200
 
 TAKEOVER_MS = SESSION_MS + 500
-"""The longest time until another broker leads instead of a paused one."""
+"""The longest time until another broker leads the partition of a paused leader."""
 SHUTDOWN_MS = 100
-"""The longest interruption by a controlled shutdown, without the client's back-off."""
+"""The longest interruption by a controlled shutdown, not counting the client's back-off."""
 STALL_MS = 500
 """The longest interruption of writes when a follower dies."""
 SLACK_MS = 4_000
@@ -73,7 +74,7 @@ def test_another_leads_while_the_leader_stands_still(
     controller = cluster.controller()
     leader = controller if also_controls else next(n for n in cluster.nodes if n != controller)
     cluster.create_topic("led", assignment=[[leader, *(n for n in cluster.nodes if n != leader)]])
-    # librdkafka waits for its requests to a silent broker, by default for a minute.
+    # By default librdkafka waits a minute for the answer of a silent broker.
     with Stream(cluster.bootstrap, "led", in_flight=FEW, socket_timeout_ms=1000) as stream:
         stream.await_acks(FEW)
         asleep_until = time.monotonic() + ASLEEP_SECONDS
@@ -114,7 +115,7 @@ def test_another_controls_while_the_controller_stands_still(
             lambda: True if "made-meanwhile" in cluster.topics(controller) else None,
             "the one who woke up to learn what was decided",
         )
-        # On a slow machine the old controller may already be elected again, so check its log.
+        # Check the log of the old controller, which may already be elected again.
         cluster.wait_for(
             lambda: True if "no longer leads" in cluster.nodes[controller].log_text() else None,
             "word of the old controller that it leads no longer",

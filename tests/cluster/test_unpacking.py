@@ -66,7 +66,7 @@ def client(port: int) -> Iterator[Client]:
 
 @contextmanager
 def bystander(port: int, served: list[int]) -> Iterator[Event]:
-    """A producer that records each acknowledged offset; yields an event that the first one sets."""
+    """A producer that adds each acknowledged offset to `served`, and sets an event at the first."""
     is_over, first = Event(), Event()
 
     def produce() -> None:
@@ -108,7 +108,7 @@ def test_f64_others_are_served_while_thirty_searches_unpack_a_batch(port: int) -
             answers = [one.receive(wish).topics[0].partitions[0] for one in clients]
             meanwhile = len(served) - before
     assert {(one.error_code, one.offset) for one in answers} == {(ErrorCode.none, len(tiny))}
-    # A blocked node would answer the bystander at most once in all that time.
+    # If the searches blocked the node, the bystander would get at most one answer.
     assert meanwhile >= SEARCHES
 
 

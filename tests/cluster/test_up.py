@@ -254,7 +254,7 @@ def test_after_a_killed_up_the_next_waits_for_its_nodes_and_goes_on(up: Up) -> N
 
 
 def test_a_paused_node_does_not_outlive_its_up_either(up: Up) -> None:
-    """The kernel sends SIGHUP to a stopped process whose parent has ended."""
+    """If the parent of a stopped process ends, the kernel sends SIGHUP to the process."""
     up.bootstrap()
     (node,) = up.nodes()
     os.kill(node["pid"], signal.SIGSTOP)
@@ -267,7 +267,7 @@ def test_a_paused_node_does_not_outlive_its_up_either(up: Up) -> None:
 
 @pytest.mark.parametrize("verb", ["kill", "stop", "pause"])
 def test_a_pid_in_a_stale_file_is_never_signalled(tmp_path: Path, verb: str) -> None:
-    """Another process may have this pid by now, so `tidelog node` asks the running `tidelog up`."""
+    """`tidelog node` asks the running `up`, because another process may have the pid by now."""
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as bystander:
         node = {"id": 1, "pid": bystander.pid, "ports": {"broker": 9092, "controller": 19092}}
         state = {"cluster_id": "x", "bootstrap": "127.0.0.1:9092", "nodes": [node]}

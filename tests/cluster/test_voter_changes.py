@@ -18,13 +18,13 @@ from tidelog.clusters.formatting import new_cluster_id, read_identity
 from tidelog.testing import Cluster, NodeProcess
 
 CONTROLLERS = 10_000
-"""The distance between the ports of controllers and of brokers."""
+"""The distance from a node's broker port to its controller port."""
 MADE_BEFORE = re.compile(r"is (already|not) part of the set of voters")
-"""The refusal of a repeated change; the tool repeats a request whose answer is slow."""
+"""The error for a change that is already made, because the tool repeats slow requests."""
 
 
 class Node:
-    """Broker and controller in one process, which finds the quorum by bootstrap servers."""
+    """A broker and controller in one process, which finds the quorum by its bootstrap servers."""
 
     def __init__(self, directory: Path, id_: int, first_port: int) -> None:
         self.id, self.first_port = id_, first_port
@@ -83,7 +83,7 @@ def voters_in(status: str) -> str:
 
 
 def change(run: Callable[..., str], expected: str, *args: str) -> str:
-    """The tool's output for a change; a refusal because the change was already made is accepted."""
+    """The tool's output for a change; the error that the change is already made is accepted."""
     try:
         said = run(*args)
         assert expected in said, said

@@ -1,4 +1,4 @@
-"""Apache Kafka's tools on a cluster; their output is normalized, so that runs can be compared."""
+"""Runs Apache Kafka's tools on a cluster, and normalizes their output for comparison."""
 
 import re
 import time
@@ -43,8 +43,8 @@ class Tools:
     def note(self, tool: str, *args: str, controllers: bool = False) -> None:
         """Run a tool, and add the command and its output to the transcript.
 
-        A query is repeated until its output is as expected: the tool asks any broker, which may
-        learn of an earlier change a little later.
+        A query is repeated until its output is as expected, because the tool may ask a broker that
+        does not know an earlier change yet.
         """
         shown = [Path(arg).name if arg.startswith("/") else arg for arg in args]
         who = ["--bootstrap-controller"] if controllers else []

@@ -1,1 +1,1 @@
-"""Damage to a node's files while it is down, and the rules that must hold afterwards."""
+"""Damages the files of a stopped node, and checks the cluster after the node has started again."""

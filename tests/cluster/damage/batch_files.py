@@ -26,7 +26,7 @@ class WholeBatch(NamedTuple):
 
 
 def whole_batches(data: bytes) -> Iterator[WholeBatch]:
-    """Every batch whose checksum matches; bytes between two of them are skipped."""
+    """Every batch whose checksum matches; bytes between such batches are skipped."""
     position = 0
     while position + HEADER_BYTES <= len(data):
         base, length = PREFIX.unpack_from(data, position)
@@ -39,7 +39,7 @@ def whole_batches(data: bytes) -> Iterator[WholeBatch]:
                 yield WholeBatch(position, base, last, content)
                 position = end
                 continue
-        # The next possible header: its magic byte is at position 16.
+        # Continue at the next possible header, whose magic byte is at position 16.
         found = data.find(MAGIC, position + MAGIC_AT + 1)
         if found < 0:
             return
@@ -47,7 +47,7 @@ def whole_batches(data: bytes) -> Iterator[WholeBatch]:
 
 
 def batches_under(directory: Path) -> set[bytes]:
-    """The part of every intact batch under a directory that its checksum covers."""
+    """The checksummed part of every intact batch, in all files under a directory."""
     return {
         batch.content[CHECKED_FROM:]
         for path in directory.rglob("*")
@@ -57,7 +57,7 @@ def batches_under(directory: Path) -> set[bytes]:
 
 
 def offsets_in(partition: Path) -> set[int]:
-    """The offsets of a partition's intact batches that lie within the range of their segment."""
+    """The offsets of all intact batches that lie within the offset range of their segment."""
     found: set[int] = set()
     logs = {
         int(path.stem): path

@@ -1,7 +1,7 @@
 """Rounds of damage: a node stops, its files are damaged, it starts, and all records are checked.
 
-Each round has its own seed. Several rounds share a cluster, so that damage also affects files that
-earlier damage has changed. After a failed round the next one gets a new cluster.
+Each round has its own seed. Several rounds share a cluster, so a round may damage files that an
+earlier round has damaged. After a failed round, the next round gets a new cluster.
 """
 
 import random
@@ -24,7 +24,7 @@ from tidelog.model.ids import NodeId
 from tidelog.testing import Cluster, NodeStuck
 
 ROUNDS_PER_CLUSTER = 12
-"""Each round reads all records back, so later rounds of a cluster take longer."""
+"""The limit exists because each round reads all records back, so later rounds take longer."""
 PROPERTIES = {
     "metadata.log.max.record.bytes.between.snapshots": "3000",
     "replica.lag.time.max.ms": "5000",
@@ -35,12 +35,12 @@ PROPERTIES = {
     "offsets.topic.num.partitions": "2",
 }
 IN_TURN = [*KINDS, *GENERIC * 2]
-"""Damage to an arbitrary file comes three times as often as each specific kind."""
+"""Kinds that damage an arbitrary file (GENERIC) occur three times as often as the others."""
 ATTEMPTS = 50
 SEGMENT_BYTES = 8_192
 ISR_SECONDS = 60.0
 REPORT_SECONDS = 60.0
-"""The time for the background verification to find damage."""
+"""How long a round waits until the background verification has found the damage."""
 _PAUSE_SECONDS = 0.1
 REPORTED, HARMLESS, REFUSED, FAILED = "reported", "nothing shows it", "refused, repaired", "FAILED"
 
@@ -63,7 +63,7 @@ class Outcome:
 
 
 class Campaign:
-    """Runs all rounds, and calls `tell` with a line for each."""
+    """Runs all rounds, and calls `tell` with a line about each round."""
 
     def __init__(
         self, directory: Path, tell: Callable[[str], None], kinds: list[str] | None = None
@@ -84,7 +84,7 @@ class Campaign:
             left = self._on_one_cluster(some) + left
 
     def _on_one_cluster(self, seeds: list[int]) -> list[int]:
-        """Run rounds until one fails; return the remaining seeds."""
+        """Run a round for each seed until a round fails; return the remaining seeds."""
         self._clusters += 1
         directory = self._directory / f"cluster{self._clusters}"
         with Cluster(directory=directory, properties=PROPERTIES, network_faults=False) as cluster:
@@ -207,7 +207,7 @@ class Rounds:
         return harm, can_be_known(harm, self._before, self._after, was_clean=was_clean)
 
     def _draw(self, site: Site, seed: int) -> tuple[str, Harm]:
-        """The kind of damage for this seed, or the next kind for which the node has a file."""
+        """Do the kind of damage that the seed selects, or the next kind that is possible here."""
         for turn in range(len(self._kinds)):
             kind = self._kinds[(seed + turn) % len(self._kinds)]
             for _ in range(ATTEMPTS):
@@ -231,7 +231,7 @@ class Rounds:
             self._cluster.start(node)
 
     def _repair(self, node: NodeId, harm: Harm) -> None:
-        """Repair as an operator does: restore a file from a backup, or format the directory."""
+        """Restore the damaged files from a backup or format the directory, as an operator would."""
         data = self._cluster.data(node)
         if not (data / "__cluster_metadata-0").exists():
             self._cluster.layout.prepare()
@@ -255,7 +255,7 @@ class Rounds:
         problems = outcome.problems
         if known and outcome.verdict != REFUSED:
             _wait(lambda: log.mentions(harm.names), REPORT_SECONDS)
-        # A damaged replica fetches the records again, which may have only begun.
+        # A damaged replica fetches its records again, which may still be in progress.
         _wait(lambda: not self.load.problems_on(node), ISR_SECONDS)
         problems += self.load.problems_on(node)
         alone = self._singles.directory_of(node)
@@ -265,7 +265,7 @@ class Rounds:
         )
         for one, said in logs.items():
             problems += [f"node {one}: {line}" for line in said.bugs()]
-            # A topic with one replica has no other possible leader after a kill.
+            # In the topics with one replica, an unclean election after a kill is allowed.
             problems += [
                 f"node {one} saw an unclean election of {name}"
                 for name in sorted(said.unclean_elections())

@@ -305,7 +305,7 @@ def partition_metadata_of_another_topic(site: Site) -> Harm:
 
 
 def strays_planted(site: Site) -> Harm:
-    """Adds files and directories that Kafka never makes; the node need not report them."""
+    """Add files and directories that Kafka never makes; the node need not report them."""
     where = site.one_of([site.data, site.metadata, site.partition()])
     (where / "notes.txt").write_bytes(site.garbage())
     (where / "lost+found").mkdir(exist_ok=True)
@@ -374,7 +374,7 @@ def any_deleted(site: Site) -> Harm:
 
 
 def any_duplicated(site: Site) -> Harm:
-    """Replaces a file by a copy of another file in the same directory."""
+    """Replace a file by a copy of another file in the same directory."""
     one = site.any_file()
     other = site.one_of([path for path in sorted(one.parent.iterdir()) if path.is_file()])
     if one.read_bytes() == other.read_bytes() or other.name == ".lock":
@@ -397,7 +397,7 @@ def _any(site: Site, path: Path, what: str) -> Harm:
 
 
 def _could_be(one: Path, other: Path) -> bool:
-    """Whether the logs can take each other's place: a batch does not name its partition."""
+    """Whether a swap could go unnoticed, because a batch does not name its partition."""
     return one.name == other.name and one.suffix == ".log"
 
 

@@ -21,7 +21,7 @@ ANOTHER_TIME = (
     ErrorCode.offset_not_available,
     ErrorCode.fenced_leader_epoch,
 )
-"""Retriable errors, which say nothing about the records."""
+"""Retriable errors, which do not mean that a record is missing."""
 
 
 def problems(
@@ -31,7 +31,7 @@ def problems(
     timestamps: Mapping[int, int],
     rng: random.Random,
 ) -> list[str]:
-    """Look up some records at the leader, by offset and by time; return what is wrong."""
+    """Look up some records at the leader, by offset and by time; return the wrong results."""
     found = []
     leader = cluster.leader_of(topic, index)
     for offset in rng.sample(sorted(timestamps), min(SOME, len(timestamps))):

@@ -18,9 +18,9 @@ WIDE, PAIRS = "wide", "pairs"
 PER_SECOND = 250.0
 """Records per second for each topic."""
 BATCH_RECORDS = 20
-"""The largest batch, in records; a segment then holds many batches."""
+"""The largest batch, in records; it is small, so that a segment holds many batches."""
 QUIET_POLLS = 40
-"""After this many empty polls of half a second the partition counts as read to its end."""
+"""After this many empty polls of half a second, no further records are expected."""
 
 
 class Replicated:
@@ -114,7 +114,7 @@ class Replicated:
 
 
 def compared(cluster: Cluster, topic: str, index: int, end: int, nodes: list[NodeId]) -> list[str]:
-    """The replicas that do not hold the same batches, byte for byte, up to an offset."""
+    """Problems of replicas that should hold the same batches, byte for byte, up to an offset."""
     found, digests = [], {}
     for node in nodes:
         try:

@@ -1,6 +1,7 @@
 """A node's log lines about damage, and whether it can detect a given damage at all.
 
-`tidelog.sim.faults.damage` decides by the content of files; this module adds directories and links.
+`tidelog.sim.faults.damage` compares the content of files. This module also handles directories
+and links.
 """
 
 import re
@@ -30,7 +31,7 @@ class NodeLog:
             return file.read().decode(errors="replace")
 
     def reports(self) -> list[str]:
-        """Warnings, errors, and lines without a level, such as the last message of a node."""
+        """Warnings, errors, and lines without a level, such as a node's last message."""
         return [
             line
             for line in self.text().splitlines()
@@ -49,7 +50,7 @@ class NodeLog:
 
 
 def can_be_known(harm: Harm, before: Path, after: Path, *, was_clean: bool) -> bool:
-    """Whether the damage is detectable, given copies of the directory before and after it."""
+    """Whether a node can detect the damage, given copies of the directory before and after it."""
     if not harm.must_be_reported:
         return False
     files = contents(before)

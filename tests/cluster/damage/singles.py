@@ -1,7 +1,7 @@
-"""Topics with one replica per partition: no other node has the records that are damaged there.
+"""Topics with one replica per partition, whose damaged records no other node has.
 
-The node must delete nothing, return every readable record and an error for the others, and never
-return a wrong record.
+A node must delete none of these records and never return a wrong one. It must return every record
+that is readable, and an error for every other offset.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ AT_ONCE = 20
 
 
 class Singles:
-    """A topic with one partition on each node, written once; a damaged topic is replaced."""
+    """A topic with one partition on each node, written once; `renew` replaces a damaged topic."""
 
     def __init__(self, cluster: Cluster, **configs: object) -> None:
         self._cluster = cluster
@@ -55,7 +55,7 @@ class Singles:
         return f"{self.topic}-{self.partition_of(node)}"
 
     def problems(self, node: NodeId, before: Path, after: Path, *, was_damaged: bool) -> list[str]:
-        """Errors of a node's partition, given copies of its data before and after the damage."""
+        """What is wrong with a node's partition, given its files before and after the damage."""
         partition = self.partition_of(node)
         read, errors = self._read(node, partition)
         found = [
@@ -66,9 +66,9 @@ class Singles:
         directory = after / self.directory_of(node)
         could = set(range(RECORDS))
         if was_damaged:
-            could &= offsets_in(directory)  # it may also hold batches of another partition now
+            could &= offsets_in(directory)  # it may hold another partition's batches
         if _names_another_topic(before, after, self.directory_of(node)):
-            could = set()  # another topic's id: the node keeps the records and does not serve them
+            could = set()  # the node must keep these records but not serve them
         if missing := could - set(read):
             found.append(
                 f"{self.topic}-{partition}: {len(missing)} records could be read and are not, "
@@ -88,7 +88,7 @@ class Singles:
         return found
 
     def _read(self, node: NodeId, partition: int) -> tuple[dict[int, bytes], dict[str, int]]:
-        """The records that fetches return, and the number of each error."""
+        """The records that fetches return, and how often each error occurred."""
         read: dict[int, bytes] = {}
         errors: dict[str, int] = {}
         offset = 0

@@ -11,7 +11,7 @@ from tidelog.sim.faults.damage import METADATA, names_of
 T = TypeVar("T")
 
 LOCK = ".lock"
-"""Lock files are left out, because their content is never read."""
+"""The name of the lock file, which is never damaged because its content is never read."""
 
 
 class NothingToDamage(Exception):
@@ -27,11 +27,11 @@ class Harm:
     """The damaged files, relative to the data directory; a report must name one of them."""
     must_be_reported: bool = True
     may_refuse: bool = False
-    """Whether the node may refuse to start; then its error message must name the file."""
+    """Whether the node may refuse to start; if it does, its error message must name the file."""
 
     @property
     def names(self) -> set[str]:
-        """Names of which the report must mention at least one."""
+        """Names of the damaged files; the report must mention at least one of them."""
         return names_of(self.paths)
 
     def touches(self, partition: str) -> bool:
@@ -66,7 +66,7 @@ class Site:
         return sorted(one for one in partition.glob("*.log") if one.is_file())
 
     def file_of(self, *patterns: str, least: int = 0) -> Path:
-        """A random file of a random partition whose name matches a pattern."""
+        """A random file that matches one of the patterns, in a random partition."""
         partition = self.partition()
         found = [path for pattern in patterns for path in sorted(partition.glob(pattern))]
         return self.one_of([one for one in found if one.stat().st_size >= least])
