@@ -22,7 +22,7 @@ QUICK = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 @dataclass
 class Load:
-    """Writes numbered records, spread over the duration of the faults, and keeps every ack."""
+    """Writes numbered records while the faults occur, and keeps every acknowledged offset."""
 
     bootstrap: str
     topic: str
@@ -33,7 +33,7 @@ class Load:
     """The acknowledged offsets of each partition."""
     failed: list[str] = field(default_factory=list)
     allowed: float = 0.0
-    """The share of the records that may be written so far."""
+    """The share of the records (0 to 1) that the thread may write until this is raised."""
 
     def __enter__(self) -> "Load":
         self.acked = [[] for _ in range(self.partitions)]
@@ -143,10 +143,10 @@ class Driver:
 
 
 def kill_brokers(cluster: Cluster, topic: str, kills: int, dice: random.Random) -> None:
-    """Kill brokers one after the other, each as soon as the one before is in sync again.
+    """Kill brokers one after the other; the next one is killed when all replicas are in sync again.
 
-    Call this in the main thread: a broker gets SIGKILL when the thread that started it ends, so
-    that it does not outlive the test.
+    Call this in the main thread. A broker gets SIGKILL when the thread that started it ends, so
+    that the broker does not outlive the test.
     """
     for _ in range(kills):
         victim = dice.choice(list(cluster.nodes))
@@ -158,7 +158,7 @@ def kill_brokers(cluster: Cluster, topic: str, kills: int, dice: random.Random) 
 
 @contextmanager
 def driver_kills(driver: Driver, load: Load, kills: int, dice: random.Random) -> Iterator[None]:
-    """Meanwhile start and kill the driver repeatedly: in its start, in a batch, after one."""
+    """Start and kill the driver repeatedly in a thread: in its start, in a batch, or after one."""
     failures: list[BaseException] = []
 
     def run() -> None:

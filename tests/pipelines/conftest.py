@@ -1,4 +1,4 @@
-"""One Spark session and one cluster for all tests of the pipeline: both take seconds to start."""
+"""One Spark session and one cluster for all tests of the pipeline, because both start slowly."""
 
 import itertools
 import re
@@ -15,7 +15,7 @@ from tidelog_pipelines.settings import SparkSettings
 __all__ = ["cluster", "kafka_libs", "spark", "topic"]
 
 SMALL = (
-    # Little data on two cores: most of the time would go into starting tasks and compiling code.
+    # The tests have little data, so starting tasks and compiling code would take most of the time.
     "spark.sql.shuffle.partitions=2",
     "spark.default.parallelism=2",
     "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",

@@ -80,7 +80,7 @@ class Events:
 def a_bad_day(
     minutes: int = 120, partitions: int = 8, every: float = 20.0, seed: int = 4
 ) -> list[str]:
-    """The events of three brokers: one is slow and flaps, one dies and returns, one restarts."""
+    """The events of three brokers: 3 is slow and leaves the ISR four times, 2 dies and returns."""
     dice = random.Random(seed)
     logs = [Events("orders" if n < 5 else "payments", n % 5) for n in range(partitions)]
     for number, log in enumerate(logs):
@@ -96,7 +96,7 @@ def a_bad_day(
 def _one_day(log: Events, number: int, length: float, every: float, dice: random.Random) -> None:
     log.leader = number % 3 + 1
     changes: list[tuple[float, str, int]] = []
-    if number in (0, 3) and log.leader != 3:  # broker 3 is slow for a while, and flaps
+    if number in (0, 3) and log.leader != 3:  # broker 3 is slow for a while
         for turn in range(4):
             at = length * 0.2 + turn * 400 + number * 13
             changes += [(at, "shrink", 3), (at + 150 + 40 * turn, "expand", 3)]

@@ -26,7 +26,7 @@ def admin(bootstrap: str) -> AdminClient:
 
 
 def create(bootstrap: str, topic: str, partitions: int = 2, copies: int = 3) -> None:
-    """Create a topic, and wait until every broker knows it: a job may ask any of them."""
+    """Create a topic, and wait until every broker knows it, because a job may ask any broker."""
     new = NewTopic(topic, partitions, copies, config={"min.insync.replicas": str(min(2, copies))})
     client = admin(bootstrap)
     for done in client.create_topics([new]).values():

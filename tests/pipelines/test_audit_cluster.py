@@ -1,4 +1,4 @@
-"""A real loss, caused by acks=1 and the kill of a leader, is found and explained by the audit."""
+"""The audit finds and explains a real loss, caused by acks=1 and the kill of a leader."""
 
 import shutil
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ def loss(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Loss:
     topic, path = "loss", tmp_path_factory.mktemp("loss") / "ledger.jsonl"
     with Client(cluster.bootstrap) as client, Ledger(path) as ledger:
         cluster.create_topic(topic, 1, 3)
-        # The topic of events is created on first use; wait for it before a broker is killed.
+        # The first use creates the topic of events; wait for it before a broker is killed.
         cluster.wait_for_isr(EVENTS, size=3)
 
         def producer(acks: int) -> Producer:
@@ -53,7 +53,7 @@ def loss(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Loss:
         risky = producer(1)
         for node in followers:
             cluster.pause(node)
-        # The pending fetches of paused followers still get one record, but no later ones.
+        # A paused follower has a pending fetch, which gets this record but no later ones.
         send(risky, "bait")
         for number in range(RISKED):
             send(risky, f"risked-{number}")

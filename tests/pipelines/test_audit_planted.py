@@ -75,7 +75,7 @@ def test_exactly_the_planted_faults_are_found(planted: Planted) -> None:
 
 
 def test_duckdb_counts_the_same(planted: Planted) -> None:
-    """The same classification without digests, stages or Spark: one outer join and a few counts."""
+    """DuckDB classifies the records in one query, without the digests and stages of the audit."""
     found = duckdb.sql(
         f"""
         WITH a AS (SELECT * FROM '{planted.ledger}/*.parquet'),

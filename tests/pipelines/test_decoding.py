@@ -37,7 +37,7 @@ def records(spark: SparkSession, *values: bytes | None, key: bytes = b"k") -> Da
 
 
 def split(found: DataFrame, value: Format) -> tuple[list[object], list[tuple[int, str]]]:
-    """The values of valid records, and offset and reason of the others."""
+    """The values of the valid records, and (offset, reason) of each quarantined record."""
     good = table_rows(decoded(found, Text(), value)).orderBy("offset").collect()
     bad = quarantined(found, Text(), value).orderBy("offset").collect()
     return [row["value"] for row in good], [(row["offset"], row["reason"]) for row in bad]

@@ -16,7 +16,7 @@ from tidelog_pipelines.jobs.demo import Demo, DemoSettings
 
 
 def has_elected(cluster: Cluster, topic: str, leader: NodeId) -> bool | None:
-    """Whether an event reports that another broker took over from this leader."""
+    """Whether an event reports that another broker replaced this leader."""
     with Client(cluster.bootstrap) as client:
         events = recorded_events(client)
     return (

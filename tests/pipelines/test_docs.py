@@ -41,7 +41,7 @@ def test_everything_on_the_page_works_as_shown(
         if step.command == UP:
             newcomer.starts_a_cluster(Step(UP, [f"bootstrap {newcomer.bootstrap}"]))
         elif step.command.startswith(PIPELINE):
-            # Run it in the suite's session: one Spark per command of the page would take too long.
+            # Run the job in the shared session: a new Spark for each command takes too long.
             job, *arguments = shlex.split(step.command[len(PIPELINE) :].removesuffix(CUT))
             JOBS[job].run(spark, JOBS[job].parsed(arguments))
             printed = capsys.readouterr().out.splitlines()

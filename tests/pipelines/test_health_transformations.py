@@ -32,7 +32,7 @@ def events(spark: SparkSession, *logs: Events) -> DataFrame:
 
 @pytest.fixture(scope="module")
 def hour(spark: SparkSession) -> DataFrame:
-    """A replica leaves and returns, a leader dies, the partition has no leader, and recovers."""
+    """Events of an hour: a replica leaves and returns; the partition has no leader for a minute."""
     log = Events()
     log.elect(0, 1, "created")
     log.state(5, {2: 10, 3: 100})
@@ -49,7 +49,7 @@ def hour(spark: SparkSession) -> DataFrame:
     log.elect(3000, 1, "preferred")
     log.state(3600, {2: 30, 3: 200})
     deposed = Events()
-    deposed.state(2500)  # broker 1 does not know yet that broker 3 leads
+    deposed.state(2500)  # broker 1 does not know yet that broker 3 is the leader
     return events(spark, log, deposed).localCheckpoint()
 
 

@@ -53,7 +53,7 @@ def committed(cluster: Cluster, group: str, topic: str, partition: int = 0) -> i
 def await_committed(
     spark: SparkSession, cluster: Cluster, chosen: ingest.IngestSettings, topic: str, end: int
 ) -> None:
-    """Run again until the offsets are committed; a run does not fail if it cannot commit them."""
+    """Repeat `ingest` until the offsets are committed, because a run may end without a commit."""
     for _ in range(RUNS):
         if committed(cluster, chosen.group, topic) == end:
             return

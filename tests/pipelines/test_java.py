@@ -35,7 +35,7 @@ def test_a_java_of_the_system_stands_behind_a_shim(
 
 
 def test_a_shim_stands_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a session JAVA_HOME is the wrapper, also in child processes, which must accept it."""
+    """After a session, JAVA_HOME names the wrapper. A child process must accept the wrapper."""
     monkeypatch.setenv("JAVA_HOME", str(system_java(tmp_path / "fit", "21.0.1")))
     shim = java.java_home(tmp_path / "cache")
     (shim / "release").write_text('JAVA_VERSION="21.0.1"\n')

@@ -1,4 +1,4 @@
-"""Names that are nearly the same, or that the pipeline uses itself, and records of long ago."""
+"""Names that are nearly equal, names that the pipeline uses itself, and very old timestamps."""
 
 from pathlib import Path
 

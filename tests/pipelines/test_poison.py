@@ -1,4 +1,4 @@
-"""One record of each kind that once stopped a job, among many: only it goes to quarantine.
+"""Among many valid records, only the records that once stopped a job go to quarantine.
 
 The full run is `./test tests/pipelines/test_poison.py --poison-records 100000`.
 """

@@ -1,4 +1,4 @@
-"""The reader of segment files, without Spark: records come back unchanged, or are reported."""
+"""The reader of segment files, without Spark: it returns records unchanged or reports damage."""
 
 import random
 from pathlib import Path

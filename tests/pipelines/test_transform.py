@@ -24,7 +24,7 @@ def last_epoch(spark: SparkSession, settings: transform.TransformSettings) -> in
 
 
 def run_again_from(checkpoint: Path, batch: int) -> None:
-    """Undo the batch in the checkpoint, as if the driver was killed before it recorded it."""
+    """Undo a batch in the checkpoint, as if the driver was killed before it recorded the batch."""
     for directory, first in (("commits", batch), ("offsets", batch + 1)):
         for file in (checkpoint / directory).glob("[0-9]*"):
             if int(file.name) >= first:
@@ -68,7 +68,7 @@ def test_totals_are_read_once_although_a_retry_wrote_them_twice(
     run_again_from(tmp_path / "checkpoint", batch=last_epoch(spark, settings))
     transform.run(spark, settings)
 
-    # Both runs of the last batch wrote the total of the fifth minute.
+    # The last batch ran twice, and each run wrote the total of the fifth minute.
     assert table(spark, settings, Subscription((target,))).count() == 3 + 1 + 1
     transform.show(transform.read_results(spark, settings))
     assert capsys.readouterr().out.splitlines() == [

@@ -1,4 +1,4 @@
-"""A thousand Avro values, of which many are damaged, behind a schema registry's header."""
+"""A thousand Avro values with a schema registry's header; many of them are damaged."""
 
 import random
 
@@ -10,7 +10,7 @@ HEADERS = (b"", b"\0", b"\1" + HEADER[1:], b"\0\0\0\0\x08", b"\0\0\0\0", HEADER 
 
 
 def values() -> list[bytes | None]:
-    """The same in every run."""
+    """All values; they are the same in every run."""
     dice = random.Random(15)
     found: list[bytes | None] = [None, b"", HEADER, b"\xff" * 20, HEADER + b"\xff" * 20]
     whole = random_value(dice)

@@ -6,7 +6,7 @@ import random
 from tests.pipelines.nasty.json_suite import CASES
 
 TRIAL = (
-    # What a trial with nasty data found: lost, changed, or fatal for the job.
+    # Values that an early version of the job lost, changed or failed on.
     *(b'{"x":1,"x":2,"lost":"secret"}', b'{"a":{"x":1,"x":2}}', b'{"a":[{"b":1,"b":1}]}'),
     *(b'{"x":NaN,"after":1}', b'{"x":Infinity,"after":1}', b'{"x":-Infinity}', b'{"x":[NaN]}'),
     *(b'{"a":5}{"a":6}', b'{"a":5} text', b'{"a":5},', b'{"a":5}\n{"a":6}', b'{"a":5}\x00'),
@@ -57,7 +57,7 @@ NUMBERS = (0, 1, -1, 2**31, 2**53 + 1, 2**63 - 1, 2**63, 10**20, 0.5, -0.0, 1e-7
 
 
 def values() -> list[bytes | None]:
-    """All of them, in an order that mixes kinds but is always the same."""
+    """All values, in a shuffled order that is the same in every run."""
     dice = random.Random(14)
     wrapped = [b'{"case%d":%s}' % (number % 7, case) for number, case in enumerate(CASES)]
     found: list[bytes | None] = [*TRIAL, *CASES, *wrapped, None, None]
@@ -82,7 +82,7 @@ def _value(dice: random.Random, depth: int) -> object:
 
 
 def _damaged(dice: random.Random, text: bytes) -> bytes:
-    """One byte removed, doubled, or replaced."""
+    """The text with one byte removed, doubled, or replaced."""
     at = dice.randrange(len(text))
     replaced = dice.choice((b"", text[at : at + 1] * 2, bytes([dice.randrange(256)])))
     return text[:at] + replaced + text[at + 1 :]

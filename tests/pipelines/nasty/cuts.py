@@ -15,12 +15,12 @@ from tidelog_pipelines.transformations.strict_json import DEFAULT_LIMITS, Parser
 class Outcome(NamedTuple):
     type: StructType
     rows: dict[int, tuple[Any, str | None]]
-    """By offset: the value in the columns, and `_rescued`."""
+    """Offset -> (the value in the columns, the text in `_rescued`)."""
     refused: dict[int, str]
 
 
 def ingested(batches: Iterable[Sequence[tuple[int, bytes | None]]], most_fields: int) -> Outcome:
-    """The outcome of these batches of offsets and values, one after the other."""
+    """Decode these batches of (offset, value) one after the other, and return the outcome."""
     known = StructType()
     rows: dict[int, tuple[Any, str | None]] = {}
     refused: dict[int, str] = {}
@@ -38,7 +38,7 @@ def ingested(batches: Iterable[Sequence[tuple[int, bytes | None]]], most_fields:
 
 
 def _seen(batch: Sequence[tuple[int, bytes | None]], known: StructType, most_fields: int) -> Seen:
-    """As by two tasks, of which the later records come first."""
+    """Observe the batch as two Spark tasks would; the task with the later records ends first."""
     half = len(batch) // 2
     parser, seen = Parser(DEFAULT_LIMITS), Seen()
     for part in (batch[half:], batch[:half]):
@@ -54,6 +54,6 @@ def _seen(batch: Sequence[tuple[int, bytes | None]], known: StructType, most_fie
 
 
 def random_cuts(dice: random.Random, count: int, cuts: int) -> Iterator[slice]:
-    """Slices of so many records, one after the other."""
+    """Consecutive slices, cut at random positions, that cover `count` records."""
     ends = sorted({0, count, *(dice.randrange(count + 1) for _ in range(cuts))})
     yield from (slice(start, end) for start, end in pairwise(ends))

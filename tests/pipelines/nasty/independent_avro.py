@@ -64,7 +64,7 @@ def _sized(raw: bytes) -> bytes:
 
 
 def random_value(dice: random.Random) -> bytes:
-    """A valid value; lists come in blocks with and without their size."""
+    """A valid value; its array blocks have or lack the optional size in bytes."""
     line = encode_long(dice.randrange(-99, 99)) + encode_long(dice.randrange(2))
     lines = dice.choice(
         (b"\0", b"\x02" + line + b"\0", encode_long(-1) + encode_long(len(line)) + line + b"\0")
@@ -93,7 +93,7 @@ def random_value(dice: random.Random) -> bytes:
 
 
 def decode(raw: bytes) -> dict[str, Any]:
-    """The record; timestamps are microseconds, and dates are days."""
+    """The record as a dictionary; timestamps are in microseconds, and dates are in days."""
     file = io.BytesIO(raw)
     found = _read(SCHEMA, file)
     if file.read(1):

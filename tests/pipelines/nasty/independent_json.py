@@ -1,6 +1,6 @@
 """A JSON decoder of RFC 8259 that shares no code with the one under test.
 
-It works on bytes, and numbers are Decimals. It also takes rows back to the objects that they hold.
+It works on bytes and returns numbers as Decimals. It also converts table rows back to objects.
 """
 
 import re
@@ -20,7 +20,7 @@ class NotJson(Exception):
 
 
 def decode(raw: bytes) -> dict[str, Any]:
-    """The object, or `NotJson` if these bytes are anything else."""
+    """Decode a JSON object; raise `NotJson` if the bytes are anything else."""
     try:
         raw.decode("utf-8", "strict")
     except UnicodeDecodeError:
@@ -101,7 +101,7 @@ def _list(raw: bytes, at: int, depth: int) -> tuple[Any, int]:
 
 
 def _string(raw: bytes, at: int) -> tuple[str, int]:
-    units: list[int] = []  # of UTF-16, so that pairs of escapes become one character
+    units: list[int] = []  # UTF-16 code units, so that a surrogate pair becomes one character
     while True:
         byte = raw[at : at + 1]
         if byte == b'"':
@@ -137,7 +137,7 @@ def _of_units(units: list[int]) -> str:
 
 
 def without_nulls(value: Any) -> Any:
-    """A field that is null is stored like one that is missing."""
+    """Remove null fields, because a table stores null and missing fields alike."""
     if isinstance(value, dict):
         return {name: without_nulls(one) for name, one in value.items() if one is not None}
     return [without_nulls(one) for one in value] if isinstance(value, list) else value
@@ -153,7 +153,7 @@ def object_of_row(stored: Any, rescued: str | None) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """What Spark has read, as this decoder would give it."""
+    """Convert a value that Spark has read to the types of this decoder."""
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return value
     if isinstance(value, int | float | Decimal):

@@ -1,7 +1,7 @@
-"""The cases of JSONTestSuite (Nicolas Seriot, "Parsing JSON is a Minefield"), by their facts.
+"""The cases of JSONTestSuite (Nicolas Seriot, "Parsing JSON is a Minefield").
 
-Each is a text that a strict parser accepts, must refuse, or may treat as it likes. The decoder of
-this directory decides which, so only the texts are listed.
+Each case is a text that a strict parser must accept, must refuse, or may accept or refuse. Only the
+texts are listed, because `independent_json` determines the expected result.
 """
 
 ACCEPTED = (

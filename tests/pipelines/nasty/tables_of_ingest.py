@@ -1,4 +1,4 @@
-"""Runs `ingest` on a topic in several cuts, and reads what it wrote."""
+"""Runs `ingest` on a topic, with different divisions into batches, and reads its tables."""
 
 import random
 from pathlib import Path
@@ -17,10 +17,10 @@ from tidelog_pipelines.sinks.tables import FORMATS
 
 class Written(NamedTuple):
     type: DataType
-    """Of the column `value`."""
+    """The type of the column `value`."""
     rows: dict[int, Row]
     quarantine: dict[int, tuple[bytes, str]]
-    """By offset: the original bytes, and the reason."""
+    """Offset -> (the original bytes, the reason)."""
 
 
 def run(spark: SparkSession, cluster: Cluster, topic: str, out: Path, **more: Any) -> None:
@@ -55,7 +55,7 @@ def written(spark: SparkSession, topic: str, out: Path, value: Column | None = N
 
 
 def lose_the_last_commit(out: Path) -> None:
-    """As if the driver was killed after it had written a batch, before it could say so."""
+    """Undo the last commit, as if the driver was killed between a write and its commit."""
     last = max((out / "checkpoint" / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
     last.unlink()
     last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
@@ -69,7 +69,7 @@ def three_cuts(
     values: list[bytes | None],
     **more: Any,
 ) -> list[Path]:
-    """Ingest values in random cuts with lost commits, in one batch, and in many."""
+    """Ingest the values three times: in random batches with lost commits, in one, in many."""
     records.create(cluster.bootstrap, topic, partitions=1, copies=1)
     dice = random.Random(9)
     outs = [out / name for name in ("random", "whole", "many")]

@@ -1,4 +1,4 @@
-"""Odd Avro values through `ingest`: each record is a whole row, or in quarantine."""
+"""`ingest` reads odd Avro values: each record becomes a complete row or is quarantined."""
 
 import math
 import random
@@ -35,7 +35,7 @@ KIND = """{"type":"struct","fields":[
 
 
 def plain(value: Any) -> Any:
-    """Comparable: rows are dictionaries without nulls, and all NaNs are the same."""
+    """The value in a comparable form: rows are dictionaries without nulls, and NaNs are equal."""
     if isinstance(value, Row | dict):
         fields = value.asDict() if isinstance(value, Row) else value
         return {name: plain(one) for name, one in fields.items() if one is not None}
@@ -109,7 +109,7 @@ def test_the_corpus_in_one_batch_in_many_and_in_random_cuts(
         avro_registry_header=True,
         avro_schema_id=avro_corpus.SCHEMA_ID,
     )
-    # Times are compared as numbers: Python's own cannot hold all of them.
+    # Compare times as numbers, because Python's datetime cannot represent all of them.
     value = f.col("value")
     for name in ("millis", "micros"):
         value = value.withField(name, f.unix_micros(f"value.{name}"))

@@ -1,4 +1,4 @@
-"""The corpus of odd JSON through `ingest`: each record is a whole row, or in quarantine."""
+"""`ingest` reads the corpus of odd JSON: each record becomes a complete row or is quarantined."""
 
 from pathlib import Path
 

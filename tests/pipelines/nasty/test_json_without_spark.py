@@ -1,4 +1,4 @@
-"""The corpus of odd JSON, and what Hypothesis finds, decoded in any cut without Spark."""
+"""Odd JSON values, decoded without Spark: the division into batches does not matter."""
 
 import json
 import random
@@ -16,11 +16,11 @@ from tests.pipelines.nasty.independent_json import (
 )
 
 FIELDS = 60
-"""Fewer than the corpus has, so that the limit is reached."""
+"""A limit that is below the number of fields in the corpus, so that it is reached."""
 
 
 def check(values: list[bytes | None], found: Outcome) -> None:
-    """Every record is a row that equals it, or refused."""
+    """Assert that every record is refused or has a row with the same content."""
     for offset, raw in enumerate(values):
         assert (offset in found.rows) != (offset in found.refused)
         try:
@@ -51,7 +51,7 @@ def same(one: Outcome, other: Outcome) -> bool:
 
 
 def normal(stored: object, rescued: str | None) -> tuple[object, object]:
-    """A number is the same in BIGINT and in DECIMAL: its column was widened meanwhile."""
+    """The row in a form in which equal numbers compare equal, in BIGINT and in DECIMAL."""
     return object_of_row(stored, None), rescued
 
 
