@@ -17,7 +17,7 @@ def claiming(batch: bytes, count: int) -> bytes:
 
 
 def bomb(codec: str, count: int, timestamp: int, newest: int | None = None) -> bytes:
-    """A batch of equal records with equal offsets, which compress as well as possible.
+    """A batch of equal records with equal offsets, so that it compresses as well as possible.
 
     With `newest`, the header claims this maximum timestamp.
     """

@@ -21,7 +21,7 @@ ALL = 5_000
 """About the number of partitions that a node holds."""
 SOME = 1_500
 NOBODY = 7
-"""A value for numbers that are no index, such as broker ids; no node has this id."""
+"""The value of integers that are no index, such as broker ids; no node has this id."""
 
 
 class Shape(Enum):
@@ -37,7 +37,7 @@ class LongRequest(NamedTuple):
     is_plausible: bool
     """Whether the request is within the limits of its API.
 
-    The node must then answer it, and must not close the connection.
+    If it is, the node must answer the request and must not close the connection.
     """
     frame: bytes
     """The frame with its length."""
@@ -49,7 +49,7 @@ class LongRequest(NamedTuple):
 
 
 def longest_requests(api: Api, largest_frame: int) -> Iterator[LongRequest]:
-    """The longest accepted request and the longest that fits, in the oldest and newest version."""
+    """The longest request within the API's limit, and the longest that fits into a frame."""
     for version in dict.fromkeys((api.min_version, api.max_version)):
         cls = request_class(api.key, version)
         for shape in Shape:
@@ -84,7 +84,7 @@ def long_request(api: Api, version: int, shape: Shape, elements: int) -> LongReq
 
 
 def hostile_requests() -> Iterator[LongRequest]:
-    """For every API: a request of a node's size, two shorter ones, and one over its limit."""
+    """For every API: a request for all partitions, two shorter ones, and one over the limit."""
     for api in REGISTRY.values():
         oldest, newest = api.min_version, api.max_version
         yield long_request(api, newest, Shape.WIDE, ALL)
@@ -137,7 +137,7 @@ def _array(field: MessageField, shape: Shape, elements: int, number: int) -> tup
 
 
 def _weight(cls: type[Entity]) -> int:
-    """The number of elements in a structure if each of its arrays has one."""
+    """The number of array elements in a structure if each of its arrays has one element."""
     return sum(
         1 + (_weight(field.entity) if field.entity else 0)
         for field in fields_of(cls)

@@ -4,9 +4,10 @@ from xdist.scheduler import LoadScopeScheduling
 
 
 class Sharing(LoadScopeScheduling):
-    """Keeps the tests of a file together because they share clusters, and all that use Spark.
+    """Keeps together the tests of a file, because they share clusters, and all tests with Spark.
 
-    A simulated test runs alone because it is long, except stories, which are cached per process.
+    A simulated test is long, so it may run in any process. The tests of stories stay together,
+    because each process caches the results of stories.
     """
 
     def _split_scope(self, nodeid: str) -> str:

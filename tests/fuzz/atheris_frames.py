@@ -5,9 +5,10 @@
     fuzz-venv/bin/python -m tests.fuzz.atheris_frames --write-corpus corpus
     fuzz-venv/bin/python -m tests.fuzz.atheris_frames corpus -max_total_time=300
 
-Run it in the root of the repository. Further flags are libFuzzer's. An input is a byte for the
-listener, then frames, each after two bytes for its length. A node gets several inputs before it is
-replaced, so a failure may depend on earlier inputs. A failure therefore prints all of them.
+Run these commands in the root of the repository. Further flags are libFuzzer's. An input is one
+byte that selects the listener, then frames, each with its length in two bytes before it. A node
+gets several inputs before it is replaced. A failure prints all of them, because it may depend on
+earlier inputs.
 """
 
 import logging
@@ -58,7 +59,7 @@ class Fuzzer:
 
 
 def split(data: bytes) -> list[bytes]:
-    """Split an input into frames; the last may be shorter than its length says."""
+    """Split an input into frames; the last frame may be shorter than its given length."""
     frames: list[bytes] = []
     while len(data) >= 2:
         size = int.from_bytes(data[:2], "big")

@@ -1,7 +1,8 @@
 """A real node as the target of fuzzed frames, and the rules that must hold for any frame.
 
-No exception leaves the node. Every frame is answered, or waits for the time that it names, or
-closes its own connection. All other clients are still served.
+No frame makes the node raise an exception. The node answers every frame, at the latest when the
+wait time of the request is over, or closes the frame's connection. It still serves all other
+clients.
 """
 
 from tests.sim.messages import ask, batch, create_topic, frame_of, produce_to
@@ -14,7 +15,7 @@ from tidelog.model.ids import ConnId
 from tidelog.protocol.messages.headers import request_prefix
 
 LONGEST_WAIT_MS = 2**31
-"""The longest time that a request can ask to wait."""
+"""The longest wait time that a request can contain."""
 
 PROBE = frame_of(ask(18, client_software_name="probe", client_software_version="1"))[4:]
 
@@ -45,7 +46,7 @@ class Target:
             assert len(bench.sent.pop(self._healthy)) == 1
 
     def check_all_are_answered(self, fed: dict[ConnId, list[bytes]]) -> None:
-        """Every frame is answered after the longest wait, or its connection is closed."""
+        """After the longest wait, every frame must be answered or its connection closed."""
         bench = self._bench
         bench.now += LONGEST_WAIT_MS
         bench.tell(Ticked())
