@@ -48,7 +48,7 @@ def transcripts(directory: Path) -> list[Path]:
 
 
 def play(text: str, respond: Respond) -> str:
-    """Run the commands of a transcript, and return it with the present answers."""
+    """Run the commands of a transcript, and return the transcript with the new answers."""
     lines = text.splitlines()
     played: list[str] = []
     position = 0
@@ -66,7 +66,7 @@ def play(text: str, respond: Respond) -> str:
 
 
 def check(path: Path, respond: Respond, *, rewrite: bool) -> None:
-    """Run a transcript; its answers must be unchanged, unless they are recorded again."""
+    """Run a transcript and compare its answers with the file; `rewrite` updates it instead."""
     text = path.read_text()
     played = play(text, respond)
     if rewrite:

@@ -1,4 +1,4 @@
-"""Makes Kafka's requests from the words of a command; omitted values come from the image."""
+"""Builds a Kafka request from the words of a command; omitted values come from the image."""
 
 from collections.abc import Callable
 from typing import Any
@@ -110,7 +110,7 @@ def config(image: ClusterImage, words: Words) -> object:
 
 
 def isr(image: ClusterImage, words: Words) -> object:
-    """AlterPartition; a member `3@1007` is broker 3 with the broker epoch 1007."""
+    """An AlterPartition request; in `isr=`, `3@1007` is broker 3 with the broker epoch 1007."""
     topic = image.topics[words.text("topic", "t")]
     partition, leader = topic.partitions[0], words.number("from")
     members = (member.partition("@")[::2] for member in words.list("isr"))
@@ -144,7 +144,7 @@ def elect(image: ClusterImage, words: Words) -> object:
 
 
 def reassign(image: ClusterImage, words: Words) -> object:
-    """Reassign to `replicas=`, or cancel with the word `cancel`."""
+    """A request to reassign to `replicas=`; with the word `cancel`, to cancel a reassignment."""
     replicas = None if "cancel" in words else words.numbers("replicas")
     moved = reassignments.ReassignablePartition(partition_index=0, replicas=replicas)
     topic = reassignments.ReassignableTopic(name=words.text("topic", "t"), partitions=(moved,))

@@ -1,8 +1,8 @@
-"""Scenarios of the controller's decisions. An answer is the response's error and the changes.
+"""Scenarios of the controller's decisions. An answer shows the response's error and the changes.
 
-The controller decides each command on the image that the earlier commands made. A topic's only
-partition is shown as `t-0`. `leader=1/4` is broker 1 in leader epoch 4, and `at=7` is the partition
-epoch. Empty fields are left out.
+The controller applies each command to the image that the earlier commands made. Each topic has one
+partition, which is shown as `t-0`. `leader=1/4` is broker 1 in leader epoch 4, and `at=7` is the
+partition epoch. Empty fields are left out.
 
 cluster brokers=1,2,3 [elr=0]                     brokers that are registered and unfenced
 register broker=1 [run=b] [clean] [new_disk]      `clean`: its last process shut down cleanly
@@ -91,7 +91,7 @@ class Storyteller:
 
 
 def outcomes(response: Any) -> Iterator[str]:
-    """Every error of a response, or "ok" with the flags of a heartbeat response."""
+    """Every error of a response, or "ok"; for a heartbeat, with the flags of the response."""
     found = [f"{code.name}{': ' if text else ''}{text or ''}" for code, text in errors(response)]
     flags = [name for name in HEARTBEAT_ANSWER if getattr(response, name, False)]
     yield from [one for one in found if one != ErrorCode.none.name] or [" ".join(["ok", *flags])]

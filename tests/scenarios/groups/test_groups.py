@@ -1,9 +1,9 @@
-"""Scenarios of consumer groups. `B-2` is the second member id of a scenario, given to client B.
+"""Scenarios of consumer groups. If the second member id goes to client B, it is shown as `B-2`.
 
-join A [static] [protocols=range,sticky] [fresh]     `fresh`: without the member id that A has
-sync A [A=x B=y]                                     with an assignment, if A leads
+join A [static] [protocols=range,sticky] [fresh]     `fresh`: A does not send its member id
+sync A [A=x B=y]                                     if A leads, A sends this assignment
 heartbeat A | leave A [B ...]
-commit A t-0=5 [generation=1] | commit - t-0=5       `-`: a consumer without a group
+commit A t-0=5 [generation=1] | commit - t-0=5       `-`: a consumer that is no member
 offsets | delete | wait 3000 | fail over
 writes held | write | write not_enough_replicas      writes are acknowledged at once unless held
 """

@@ -1,4 +1,4 @@
-"""One member of the metadata quorum: the state machine, and the state that its host keeps."""
+"""One member of the metadata quorum: its state machine, and the state that a node would store."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -33,7 +33,7 @@ class LowestDice:
 
 
 class Member:
-    """`log` has the epochs of the records after `base`, the end of the newest snapshot."""
+    """A member; `log` has the epoch of each record after `base`, the end of the newest snapshot."""
 
     def __init__(
         self, key: ReplicaKey, voters: VoterSet, saved: QuorumState | None, log: list[int]
@@ -66,7 +66,7 @@ class Member:
         return LogEnd((self.log or [self.base.epoch])[-1], self.base.offset + len(self.log))
 
     def epoch_end(self, epoch: int) -> EpochEnd:
-        """The largest epoch of this log up to `epoch`, and its end offset."""
+        """The largest epoch in this log that is not above `epoch`, and its end offset."""
         below = sum(one <= epoch for one in self.log)
         if not below:
             return EpochEnd(NO_EPOCH, NO_OFFSET)
@@ -84,7 +84,7 @@ class Member:
         return self._carry_out(self.machine.step(event, now), now)
 
     def append(self, epochs: list[int], voters: VoterSet | None, now: Millis) -> list[str]:
-        """Append synced records; if `voters` is given, the last one is a record of voters."""
+        """Append synced records; if `voters` is given, the last record changes the voters."""
         self.log += epochs
         if voters is not None:
             self.history.voters_appended(self.end.offset - 1, voters)
@@ -104,7 +104,7 @@ class Member:
         return [*self.check_voters(now), *self.step(q.LogGrew(self.end), now)]
 
     def check_voters(self, now: Millis) -> list[str]:
-        """Report the present voters to the machine, if they have changed."""
+        """Report the voters to the state machine, if they have changed."""
         machine, history = self.machine, self.history
         is_retiring = history.is_retiring(self.key, self.committed)
         new = (history.latest, history.latest_offset, is_retiring)
@@ -139,7 +139,7 @@ class Member:
 
 
 def replica(text: str) -> ReplicaKey:
-    """`2`, or `2/b` if the disk matters."""
+    """Parse a replica: `2`, or `2/b` for node 2 on disk b."""
     id_, _, disk = text.partition("/")
     return ReplicaKey(int(id_), UUID(int=0x100 + ord(disk)) if disk else None)
 

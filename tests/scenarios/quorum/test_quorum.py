@@ -1,19 +1,19 @@
-"""Scenarios of the metadata quorum. Every answer ends with the state of its member.
+"""Scenarios of the metadata quorum. Every answer ends with the state of the member.
 
 A log is written as its records' epochs (`log=1x3,2x1`: three of epoch 1, one of epoch 2) and shown
 as its end (`2@4`: the last record is of epoch 2, the next offset is 4). `2/b` is node 2 on disk b.
 A command goes to the member that started last, or to the member that `at=` names.
 
-start me=1 voters=1,2,3 [epoch=4] [leader=2] [voted=2] [log=1x3]     without an epoch: a new disk
-restart                                                              the process, with its files
+start me=1 voters=1,2,3 [epoch=4] [leader=2] [voted=2] [log=1x3]     no epoch: a new disk
+restart                                                              a new process, same files
 vote from=2 epoch=5 log=4@9 [pre] [asks=1/a]                         requests of other members
 begin leader=2 epoch=5 [asks=1/a] | end leader=2 epoch=5 successors=3,1
-fetch from=2 offset=9 [last=4]                                       `last`: its last record's epoch
+fetch from=2 offset=9 [last=4]                                       `last`: epoch of last record
 granted from=2 epoch=5 [pre] | denied from=2 epoch=5 [leader=3] [pre]    answers of other members
 acknowledged from=2 epoch=5 | answer from=2 epoch=5 leader=2 [success]
-refused peer=2                                                       its port refuses connections
+refused peer=2                                                       node 2's port refuses
 append log=5x2 [voters=1/a,2/b] | diverged epoch=2 end=7 | snapshot end=3@9 voters=1/a,2/b
-committed to=9                                                       according to the leader
+committed to=9                                                       the leader has sent this offset
 add voter=4/d | remove voter=4/d                                     at the leader
 wait ms=500 | caught_up | shutdown
 """

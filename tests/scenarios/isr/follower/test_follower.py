@@ -1,11 +1,11 @@
-"""Scenarios of one partition's follower. Every answer ends with its log: [start..end epochs].
+"""Scenarios of a partition's follower. Every answer ends with its log: [start..end epochs].
 
-follow epoch=4 [start=0] [end=10] [epochs=1@0,3@5]   begin an epoch; without a log it keeps its own
-ask [throttled=500] [flush]                          what the next fetch says about the partition
+follow epoch=4 [start=0] [end=10] [epochs=1@0,3@5]   begin an epoch; if no log is given, keep it
+ask [throttled=500] [flush]                          show the partition's part of the next fetch
 respond [error=...] [hw=7] [start=0] [diverging=2@7] [records=3] [of=4] [unusable]
 wait ms=50
 
-`records` are appended in the epoch `of`, which is the followed one by default.
+`records` are records of the epoch `of`; by default, of the leader's current epoch.
 """
 
 from pathlib import Path
@@ -39,7 +39,7 @@ class Response(NamedTuple):
 
 
 class ModelLog:
-    """Offsets and the starts of epochs, without records."""
+    """A log that has only offsets and the starts of epochs, but no records."""
 
     def __init__(self) -> None:
         self.log_start_offset = self.log_end_offset = 0
