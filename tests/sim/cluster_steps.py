@@ -9,7 +9,7 @@ def created(answer: object) -> bool:
 
 
 def images_agree(cluster: SimCluster) -> bool:
-    """Whether all running nodes are at the same offset; then their images must be equal."""
+    """Whether all running nodes are at the same offset; if so, their images must be equal."""
     images = [host.node.image for host in cluster.up]
     if len({image.offset for image in images}) > 1:
         return False

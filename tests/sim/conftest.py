@@ -1,4 +1,4 @@
-"""Every simulated test with a seed runs with several; `--seeds 200` runs more of them."""
+"""Every simulated test with a `seed` runs with several seeds; `--seeds 200` sets how many."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The requests of simulated clients, from the simulator."""
+"""Makes the simulator's client requests available to tests."""
 
 from tidelog.sim.clients.messages import (
     answer_in,

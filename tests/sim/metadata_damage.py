@@ -21,7 +21,7 @@ KINDS = (
 
 
 def files(disk: SimDisk) -> list[str]:
-    """All files of the metadata log and its mark."""
+    """All files of the metadata log, and the file `metadata-log-mark`."""
     found = [f"{DIRECTORY}/{name}" for name in disk.list(DIRECTORY)]
     return [path for path in found if "damaged" not in path] + [metadata_mark.PATH]
 

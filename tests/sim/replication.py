@@ -102,7 +102,7 @@ class Producer:
         self._talk.begin(produce_to(TOPIC, records, timeout_ms=1_500), then=self._answered)
 
     def _connect(self) -> Talk | None:
-        """Connect to the leader according to a random node, whose metadata may be stale."""
+        """Connect to the leader that a random node knows; this node's metadata may be stale."""
         up = [host for host in self._cluster.up if TOPIC in host.node.image.topics]
         if not up:
             return None
@@ -133,11 +133,11 @@ class Producer:
 
 
 class Reader:
-    """Reads records and asks for the end offset all the time; neither may move back (F50).
+    """Reads records and asks for the end offset all the time; the end must not move back (F50).
 
-    Like a client, it sends the newest leader epoch that it knows, so that a replaced leader refuses
-    it. An end offset is compared with the end that was known when the request was sent, because a
-    request may wait for long in the socket of a paused leader.
+    Like a client, the reader sends the newest leader epoch that it knows, so a replaced leader
+    refuses its requests. A returned end offset is compared with the records that were read before
+    the request was sent, because a request may wait long in the socket of a paused leader.
     """
 
     def __init__(self, cluster: SimCluster) -> None:
@@ -173,7 +173,7 @@ class Reader:
         if answer is None:
             return
         [(_, [fetched])] = answer.topics
-        # A follower may lag behind an offset that was read elsewhere; a client then asks a leader.
+        # Check only leaders, because a follower may lag behind an offset that was read elsewhere.
         is_out_of_range = fetched.error is ErrorCode.offset_out_of_range
         assert not (is_leader and is_out_of_range), "the end has moved back"
         for record in records_in(fetched.records):
@@ -206,7 +206,7 @@ def files_of(host: SimHost) -> bytes:
 
 
 def check_epochs(host: SimHost) -> None:
-    """leader-epoch-checkpoint must have the first offset of each epoch with records."""
+    """Check that leader-epoch-checkpoint has the first offset of each epoch that has records."""
     starts: dict[int, int] = {}
     for _, header in iterate(files_of(host)):
         starts.setdefault(header.leader_epoch, header.base_offset)
@@ -220,7 +220,7 @@ def check_epochs(host: SimHost) -> None:
 def check_healed(
     cluster: SimCluster, producer: Producer | None = None, reader: Reader | None = None
 ) -> None:
-    """After all faults, wait for the in-sync set and pending writes, then check everything."""
+    """After all faults, wait until all replicas are in sync and all writes are done, then check."""
     if producer is not None:
         producer.stop()
         await_true(cluster, lambda: producer.is_idle)

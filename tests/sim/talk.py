@@ -1,4 +1,4 @@
-"""Requests to simulated nodes, from the simulator."""
+"""Makes the simulator's functions for requests to nodes available to tests."""
 
 from tidelog.sim.clients.talk import Asked, Talk, await_ready, await_true, running
 

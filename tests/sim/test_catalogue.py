@@ -28,7 +28,7 @@ METADATA = 3
 
 
 def test_f07_an_idle_replica_without_its_epoch_file_is_in_sync_again(seed: int) -> None:
-    """As after a manual move between log directories: the epochs are read from the records."""
+    """The file is missing as after a manual move, so the epochs are read from the records."""
     cluster = running(seed)
     make_topic(cluster)
     for number in range(3):
@@ -64,7 +64,7 @@ def test_f45_in_a_healthy_cluster_nothing_is_stuck_lost_or_at_offset_zero_again(
 
 
 def test_f48_one_slow_node_slows_only_what_waits_for_it_and_that_not_for_long(seed: int) -> None:
-    """A partition without a replica there is not affected; others wait at most the lag time."""
+    """Only partitions with a replica on the slow node wait, and at most for the lag time."""
     cluster = running(seed, replica_lag_time_max_ms="2000", broker_session_timeout_ms="30000")
     make_topic(cluster)
     leader, [follower, slow] = leader_of(cluster), followers_of(cluster)
@@ -92,7 +92,7 @@ def test_f48_one_slow_node_slows_only_what_waits_for_it_and_that_not_for_long(se
 def test_f49_what_is_acknowledged_in_a_partition_of_the_network_is_kept_when_it_heals(
     seed: int,
 ) -> None:
-    """Three nodes against two, with the leader on either side."""
+    """The network separates two nodes, one of which is the leader, from the other three."""
     cluster = running(seed, nodes=5)
     make_topic(cluster, (1, 2, 3))
     producer, reader = Producer(cluster), Reader(cluster)
@@ -176,7 +176,7 @@ def test_f53_consumers_go_on_after_a_restart_and_after_a_change_of_leader(seed: 
 
 
 def test_f46_nobody_can_begin_a_transaction_yet_so_none_is_ended_by_a_late_request() -> None:
-    """Transactions are not supported: no producer id is given for one, and EndTxn is not served."""
+    """Transactions are not supported: InitProducerId refuses one, and EndTxn is not served."""
     cluster = running(1)
     make_topic(cluster)
     talk = Talk(cluster, leader_of(cluster).id)

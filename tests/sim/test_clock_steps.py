@@ -122,7 +122,7 @@ def test_retention_does_not_follow_a_clock_that_jumps_ahead_and_is_put_right() -
         cluster.world.run_until(lambda: False, 30_000)
 
     assert log_start(cluster, leader) == 0
-    # They are still deleted when the time really passes.
+    # Retention still deletes the records when the time has really passed.
     cluster.world.run_until(lambda: False, 120_000)
     assert log_start(cluster, leader) == 40
 
@@ -137,7 +137,7 @@ def log_start(cluster: SimCluster, leader: SimHost) -> int:
 def test_a_clock_that_was_wrong_when_its_node_started_does_no_harm_when_it_is_put_right(
     seed: int,
 ) -> None:
-    """As on a machine that boots in the past, or two days ahead, and is corrected by NTP."""
+    """The machine boots with a clock that is two days ahead or behind, and NTP corrects it."""
     cluster = running(seed)
     make_topic(cluster, message_timestamp_after_max_ms=str(1 << 62))
     producer = Producer(cluster, every_ms=50)

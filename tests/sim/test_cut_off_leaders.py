@@ -1,4 +1,4 @@
-"""A leader that is connected only to its clients, and its answers to them."""
+"""A leader that is connected only to clients, and the answers that it gives them."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def cut_off(cluster: SimCluster, host: SimHost) -> None:
 
 
 def test_a_leader_cut_off_from_all_nodes_sends_its_writers_elsewhere(seed: int) -> None:
-    """After a session, when another leader exists, it refuses new and waiting writes."""
+    """When its session is over, another leader may exist, so it refuses new and waiting writes."""
     cluster = running(seed)
     make_topic(cluster, min_isr=1)
     old = leader_of(cluster)
@@ -56,7 +56,7 @@ def test_a_leader_cut_off_from_all_nodes_sends_its_writers_elsewhere(seed: int) 
     cut_off(cluster, old)
     waiting = begin_write(cluster, old, b"1")
 
-    # A leader that is also the controller reaches itself, until it resigns for lack of followers.
+    # A leader that is also the controller keeps its session until it resigns as controller.
     await_true(cluster, lambda: waiting.is_done, 3 * SESSION_MS)
     assert error_in(waiting) is ErrorCode.not_leader_or_follower
     for acks in (-1, 1):
@@ -73,7 +73,7 @@ def test_a_leader_cut_off_from_all_nodes_sends_its_writers_elsewhere(seed: int) 
 
 
 def test_what_is_committed_can_be_read_from_a_leader_that_is_all_alone(seed: int) -> None:
-    """The other nodes may never return, so a reader is refused only when it has read everything."""
+    """A reader gets all committed records, because the other nodes may never return."""
     cluster = running(seed)
     make_topic(cluster)
     alone = leader_of(cluster)
@@ -96,7 +96,7 @@ def test_what_is_committed_can_be_read_from_a_leader_that_is_all_alone(seed: int
 
 
 def test_without_a_controller_writes_go_on_while_those_in_sync_are_there(seed: int) -> None:
-    """As in Kafka: writes that all in-sync replicas fetch can be committed without a quorum."""
+    """As in Kafka, a write that all in-sync replicas have is committed, even without a quorum."""
     cluster = running(seed, nodes=5)
     controller = only_controller(cluster)
     brokers = [host for host in cluster.hosts.values() if host is not controller][:2]

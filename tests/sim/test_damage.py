@@ -1,4 +1,4 @@
-"""Damage at rest in whole runs: the simulator detects damage that no node reports."""
+"""The simulator damages files in whole runs, and detects damage that no node reports."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A replica whose log was damaged while it was down must be complete to be trusted (F47, F54)."""
+"""A replica whose log was damaged while it was down is trusted only when complete (F47, F54)."""
 
 import logging
 from collections.abc import Callable
@@ -73,7 +73,7 @@ def test_f47_a_leader_with_a_hole_in_its_log_leads_again_only_when_it_is_whole(s
 def test_f47_a_replica_that_lost_its_end_after_a_clean_shutdown_is_not_elected(
     seed: int, last: int
 ) -> None:
-    """All nodes shut down cleanly, so each could lead again; then one of them loses records."""
+    """All nodes shut down cleanly, so any of them could lead; then one of them loses records."""
     cluster, producer, _ = written(seed)
     producer.stop()
     await_true(cluster, lambda: producer.is_idle)
@@ -193,7 +193,7 @@ DAMAGE: dict[str, Callable[[SimHost], None]] = {
 def test_f54_a_damaged_replica_is_whole_again_before_it_counts(
     kind: str, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Each node leads in turn afterwards, so a record that one of them lacks would be missed."""
+    """Afterwards each node leads in turn, so the test notices if a node lacks a record."""
     caplog.set_level(logging.WARNING)
     seed = len(kind)
     cluster = running(seed, **CHECKPOINT)
@@ -238,7 +238,7 @@ def test_f54_a_damaged_replica_is_whole_again_before_it_counts(
 def test_f54_the_last_leader_with_a_damaged_log_is_not_elected_over_whole_ones(
     kind: str, how: str
 ) -> None:
-    """No replica is in sync: the others keep their records until an operator decides."""
+    """No replica is in sync, so the others must keep their records until an operator decides."""
     cluster = running(3, **CHECKPOINT)
     make_topic(cluster, min_isr=1, flush_messages="1", internal_segment_bytes="2048")
     producer = Producer(cluster)

@@ -1,4 +1,4 @@
-"""DeleteRecords on three replicas: no possible later leader has the deleted records."""
+"""DeleteRecords on three replicas: no replica that may lead later has the deleted records."""
 
 from datetime import timedelta
 from typing import Any
@@ -85,7 +85,7 @@ def test_a_deletion_does_not_wait_for_a_follower_that_is_dead(seed: int) -> None
 def test_a_deletion_that_takes_too_long_says_so(seed: int) -> None:
     cluster = with_records(seed, broker_session_timeout_ms="60000")
     leader = leader_of(cluster)
-    # A paused controller is replaced and fenced, so the deletion would not wait for it.
+    # Not the controller: it would be replaced and fenced, so the deletion would not wait for it.
     follower = next(one for one in followers_of(cluster) if one is not only_controller(cluster))
     follower.pause()
     answer = Talk(cluster, leader.id).ask(delete_before(7, timeout_ms=1_000))
@@ -95,7 +95,7 @@ def test_a_deletion_that_takes_too_long_says_so(seed: int) -> None:
 
 
 def test_a_deletion_does_not_wait_for_one_that_dies_out_of_sync(seed: int) -> None:
-    """The fencing changes no in-sync set, so only the broker's state in the image shows it."""
+    """The dead broker was not in sync, so its fencing changes only the list of brokers."""
     cluster = running(seed, replica_lag_time_max_ms="20000")
     controller = only_controller(cluster)
     first, second = (node for node in cluster.hosts if node != controller.id)

@@ -1,4 +1,4 @@
-"""A client that loses its leader asks at once, and gets the new leader and all brokers."""
+"""A client whose leader dies asks at once for metadata, and gets the new leader and all brokers."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ from tidelog.sim.machines.cluster import SimCluster
 
 METADATA = 3
 NOTICED_MS = 5
-"""Longer than the detection of a broken connection takes."""
+"""A time in which every node detects a broken connection."""
 
 
 class Asker:
-    """Asks one node for Metadata; `answers` has each returned leader and the time it took."""
+    """Asks one node for Metadata; `answers` has the leader and the duration of each answer."""
 
     def __init__(self, cluster: SimCluster, node: NodeId, topic: str | None = TOPIC) -> None:
         self.answers: list[tuple[NodeId, int]] = []
@@ -66,7 +66,7 @@ def test_who_asks_after_a_leader_died_is_told_of_its_successor(seed: int) -> Non
 
 
 def test_nobody_waits_for_a_successor_that_cannot_be_elected(seed: int) -> None:
-    """Two of three nodes are dead: without a quorum the dead leader stays the last known one."""
+    """Two of three nodes are dead, so there is no quorum; Metadata still names the dead leader."""
     cluster = running(seed)
     make_topic(cluster)
     await_true(cluster, lambda: isr_is_full(cluster))
@@ -120,7 +120,7 @@ def test_a_connection_that_breaks_while_the_leader_lives_holds_nobody_up(seed: i
 
 
 def test_a_dead_broker_is_listed_for_as_long_as_a_session_of_kafka(seed: int) -> None:
-    """librdkafka drops an unlisted broker, and with it the new leader of its partitions."""
+    """librdkafka drops an unlisted broker, and forgets the new leader of that broker's partitions."""
     cluster = running(seed)
     make_topic(cluster)
     await_true(cluster, lambda: isr_is_full(cluster))

@@ -89,7 +89,7 @@ def test_nobody_is_sent_away_who_does_not_ask_for_it(seed: int) -> None:
 
 
 def test_a_follower_shows_what_is_committed_as_soon_as_its_leader_knows(seed: int) -> None:
-    """No later records arrive that would carry the new high watermark."""
+    """The follower gets the new high watermark although no later records arrive."""
     cluster = with_racks(seed)
     make_topic(cluster)
     leader, [near, _] = leader_of(cluster), followers_of(cluster)
@@ -129,7 +129,7 @@ def test_a_follower_shows_nothing_that_is_not_committed(seed: int) -> None:
 def test_f10_a_reader_at_a_follower_that_is_cut_below_its_watermark_sees_no_old_records(
     seed: int,
 ) -> None:
-    """An unclean election removes committed records, which the follower must no longer serve."""
+    """An unclean election removes committed records, and the follower must stop serving them."""
     cluster = with_racks(seed, nodes=5)
     controller = only_controller(cluster)
     on = tuple(node for node in cluster.hosts if node != controller.id)[:3]

@@ -1,4 +1,4 @@
-"""Any node forwards a client's change to the active controller, and knows it before it answers."""
+"""A node forwards a client's change to the active controller, and applies it before it answers."""
 
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
 from tests.sim.messages import create_topic

@@ -1,4 +1,4 @@
-"""A coordinator loads a long log in a job, and serves the group only when all of it is loaded."""
+"""A coordinator loads a long log in a job, and serves the group when the whole log is loaded."""
 
 from kio.schema.offset_commit.v9.request import (
     OffsetCommitRequest,

@@ -1,4 +1,4 @@
-"""The simulated host treats its node as a real one does: backpressure, pauses, the end."""
+"""The simulated host behaves like a real host: backpressure, pauses, and the end of a process."""
 
 from tests.sim.cluster_steps import created
 from tests.sim.messages import ask, batch, create_topic, fetch_from, produce_to

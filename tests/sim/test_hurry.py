@@ -1,4 +1,4 @@
-"""A follower that has more to fetch does not wait for the fetch that its leader holds."""
+"""A follower with a new partition to fetch does not wait until its leader answers a held fetch."""
 
 from tests.sim.cluster_steps import created
 from tests.sim.messages import batch, create_topic, produce_to
@@ -42,7 +42,7 @@ def test_a_new_partition_of_a_leader_is_followed_while_it_holds_a_fetch(seed: in
 
 
 def test_after_a_failover_the_other_follower_asks_the_new_leader_at_once(seed: int) -> None:
-    """The follower already follows another partition of the new leader, which holds its fetch."""
+    """The new leader already leads another partition and holds the follower's fetch for it."""
     cluster = running_with_long_fetches(seed)
     make_topic(cluster)
     await_true(cluster, lambda: isr_is_full(cluster))
@@ -64,7 +64,7 @@ def test_after_a_failover_the_other_follower_asks_the_new_leader_at_once(seed: i
 def test_a_partition_that_was_flushed_is_asked_for_while_the_leader_holds_a_fetch(
     seed: int,
 ) -> None:
-    """A replica that flushes before it acknowledges leaves the fetch session for the flush."""
+    """With flush.messages=1, a partition is not in the fetch session while it is flushed."""
     cluster = running_with_long_fetches(seed)
     make_topic(cluster, flush_messages="1")
     idle = create_topic("idle", on=[(leader_of(cluster).id, followers_of(cluster)[0].id)])

@@ -1,7 +1,7 @@
 """A start that is interrupted at any step loses nothing, and does not count as unclean (F17).
 
-The clean-shutdown mark must survive every interruption, until the process has changed a log or
-the controller has registered it.
+The clean-shutdown mark must survive an interruption, unless the process has already changed a log
+or the controller has registered the process.
 """
 
 import logging

@@ -30,7 +30,7 @@ TOPIC_ID = UUID(int=7)
 
 
 def batch(base: int, epoch: int = 0, crc: int | None = None, *, sequence: int = -1) -> Batch:
-    """A batch of one record; with a sequence it is that of an idempotent producer."""
+    """A batch of one record; if a sequence is given, the producer is idempotent."""
     producer = -1 if sequence < 0 else 5
     return Batch(base, base, epoch, base if crc is None else crc, producer, 0, sequence)
 
@@ -166,7 +166,7 @@ def test_a_member_of_the_in_sync_set_holds_what_is_committed() -> None:
     scene.image = image_of((2,), leader=2, epoch=1)
     with pytest.raises(Violation, match="node 2 is in sync in epoch 1 and lacks offset 1"):
         QuorumSuperset(scene).image_changed(1, scene.image)
-    scene.broker_epochs[2] = 99  # restarted, which the image does not show yet
+    scene.broker_epochs[2] = 99  # node 2 has restarted, but the image does not show it yet
     QuorumSuperset(scene).image_changed(1, scene.image)
 
 
@@ -179,7 +179,7 @@ def test_a_leader_counts_on_nothing_that_a_follower_does_not_hold() -> None:
     leader.ends = {1: 2, 2: 2}
     with pytest.raises(Violation, match="counts node 2 as holding all records below 2"):
         CountedIsHeld(scene).followers_counted(leader)
-    leader.runs = {2: 17}  # a fetch of an earlier process, which held the records
+    leader.runs = {2: 17}  # an earlier process fetched, and it held the records
     CountedIsHeld(scene).followers_counted(leader)
 
 

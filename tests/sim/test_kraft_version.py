@@ -52,7 +52,7 @@ def test_static_voters_become_dynamic_in_a_running_cluster(seed: int) -> None:
     refused = update(cluster, via, 0, DOWNGRADE)
     assert refused.error_code is ErrorCode.invalid_update_version
 
-    # They still elect a leader, and know the voters after all nodes have restarted.
+    # The nodes still elect a leader, and know the voters after all nodes have restarted.
     old = only_controller(cluster)
     old.kill()
     await_new_controller(cluster, old)

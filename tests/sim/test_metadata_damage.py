@@ -84,7 +84,7 @@ def test_f57_a_damaged_log_is_kept_beside_the_one_that_is_fetched_again(seed: in
 
 
 def test_f57_a_voter_that_lost_records_elects_nobody_who_lacks_them(seed: int) -> None:
-    """The third voter lacks a record that the lost leader and the damaged voter committed."""
+    """The lagging voter lacks a record that the leader and the damaged voter have committed."""
     cluster, _ = written(seed, topics=3)
     [leader] = cluster.controllers
     lagging, damaged = [host for host in cluster.hosts.values() if host is not leader]
@@ -97,7 +97,7 @@ def test_f57_a_voter_that_lost_records_elects_nobody_who_lacks_them(seed: int) -
     damage(damaged.disk, kinds[seed % len(kinds)], Random(seed), is_log)
     cluster.network.heal()
 
-    for _ in range(3):  # a restart does not change it
+    for _ in range(3):  # restarts make no difference
         damaged.start()
         cluster.world.run(10_000)
         assert cluster.controllers == [], "elected with the vote of a voter that lost its log"
@@ -160,14 +160,14 @@ def test_f40_a_wiped_voter_that_restarts_while_it_fetches_elects_nobody(seed: in
     stop(cluster, wiped, cleanly=False)
     wiped.wipe()
     wiped.start()
-    cluster.world.run(seed * 3)  # stop it while it fetches
+    cluster.world.run(seed * 3)  # so that it is stopped while it fetches
     leader.kill()
     if wiped.is_up:
         stop(cluster, wiped, cleanly=False)
     cluster.network.heal()
     wiped.start()
     cluster.world.run(20_000)
-    if cluster.controllers:  # then it must have fetched all records
+    if cluster.controllers:  # a new controller must have all records
         assert "orders" in cluster.controllers[0].node.image.topics
 
     leader.start()

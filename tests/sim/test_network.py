@@ -242,7 +242,7 @@ def test_a_way_that_was_cut_twice_is_open_when_both_cuts_are_mended() -> None:
     wire.network.mend(HERE, THERE)
     wire.world.run(20)
     assert far.seen == [b"frame"]
-    wire.network.mend(HERE, THERE)  # nothing is left to mend
+    wire.network.mend(HERE, THERE)  # the link is already mended
 
 
 def test_an_isolated_machine_rejoins() -> None:

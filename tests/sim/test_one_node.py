@@ -58,7 +58,7 @@ def test_whatever_was_acknowledged_survives_the_end_of_the_process(seed: int, ac
 
 
 def test_after_power_loss_without_flushes_the_log_is_whole_as_far_as_it_goes(seed: int) -> None:
-    """Records may be lost from the end but not from the middle, and records once read stay."""
+    """Only records at the end of the log may be lost, and records that were read are kept."""
     cluster = running(seed, nodes=1)
     assert created(Talk(cluster, 1).ask(create_topic("orders", segment_ms="15")))
     writer = Writer(cluster, "orders")
@@ -119,7 +119,7 @@ def test_a_clean_shutdown_keeps_everything_and_is_known_for_one(seed: int) -> No
     assert cluster.world.run_until(lambda: not host.is_up, 5_000)
     assert host.exit.status == 0
     assert host.disk.exists(".kafka_cleanshutdown")
-    host.lose_power()  # everything is synced
+    host.lose_power()  # this loses nothing, because everything is synced
     cluster.start()
     await_ready(cluster)
 

@@ -17,7 +17,7 @@ def placed(host: SimHost, topic: str = "orders", partition: int = 0) -> Partitio
 
 
 def write(cluster: SimCluster, writer: Writer, batches: int, seen_by: SimHost) -> None:
-    """Send to the leader according to a node, and wait for the answers."""
+    """Send batches to the leader that this node knows, and wait for the answers."""
     await_true(cluster, lambda: writer.topic in seen_by.node.image.topics)
     writer.connect(placed(seen_by, writer.topic, writer.partition).leader)
     for _ in range(batches):
@@ -28,7 +28,7 @@ def write(cluster: SimCluster, writer: Writer, batches: int, seen_by: SimHost) -
 def test_f28_a_change_of_the_in_sync_set_outlives_the_controller_that_it_was_sent_to(
     seed: int,
 ) -> None:
-    """The leader's request reaches a cut-off controller; it must be sent again to the next one."""
+    """The leader's request goes to a cut-off controller, so it must be repeated at the next one."""
     cluster = running(seed)
     controller = only_controller(cluster)
     leader = another(cluster, controller)
@@ -42,7 +42,7 @@ def test_f28_a_change_of_the_in_sync_set_outlives_the_controller_that_it_was_sen
 
     follower.start()
     await_true(cluster, lambda: leader.node.image.brokers[follower.id].is_active)
-    cluster.network.isolate(controller.name)  # just when the leader is about to add the follower
+    cluster.network.isolate(controller.name)  # the leader is about to add the follower
     await_new_controller(cluster, controller)
     await_true(cluster, lambda: set(placed(leader).isr) == {leader.id, follower.id})
     write(cluster, writer, 5, leader)
@@ -54,7 +54,7 @@ def test_f28_a_change_of_the_in_sync_set_outlives_the_controller_that_it_was_sen
 
 
 def test_f05_a_new_epoch_under_the_same_leader_is_followed_on(seed: int) -> None:
-    """Also by a follower that learns of it late, while its leader refuses the old epoch."""
+    """This includes a follower that learns of the epoch late; its leader refuses the old epoch."""
     cluster = running(seed)
     controller = only_controller(cluster)
     leader = another(cluster, controller)
@@ -82,7 +82,7 @@ def test_f05_a_new_epoch_under_the_same_leader_is_followed_on(seed: int) -> None
 def test_f30_a_topic_made_again_while_a_replica_was_down_has_nothing_of_the_old_one(
     seed: int,
 ) -> None:
-    """The old directory has the name of the new topic, which must not get its records."""
+    """Both topics have the same directory name, but the new topic must not get old records."""
     cluster = running(seed)
     away = another(cluster, only_controller(cluster))
     here = another(cluster, away)
@@ -110,7 +110,7 @@ def test_f30_a_topic_made_again_while_a_replica_was_down_has_nothing_of_the_old_
 def test_f30_a_delete_that_a_sleeping_replica_missed_does_not_take_the_new_topic(
     seed: int,
 ) -> None:
-    """Delete and create reach the replica late and together; the new topic's records are kept."""
+    """The paused replica gets both changes at once, and must keep the new topic's records."""
     cluster = running(seed)
     sleeping = another(cluster, only_controller(cluster))
     here = another(cluster, sleeping)

@@ -1,7 +1,7 @@
 """Faults of controllers and brokers on three simulated nodes, with their numbers in docs/faults.md.
 
-At the end of every test the running nodes have one image, and it contains every acknowledged
-change.
+At the end of every test, all running nodes have the same image, and it contains every
+acknowledged change.
 """
 
 from tests.sim.cluster_steps import created, images_agree
@@ -111,7 +111,7 @@ def test_a_controller_cut_off_from_everyone_steps_down_and_does_no_harm(seed: in
 
 
 def test_a_controller_that_hears_but_is_not_heard_steps_down(seed: int) -> None:
-    """A one-way cut: its answers do not arrive, so no node fetches from it any more."""
+    """The controller's answers do not arrive, so no node fetches from it any more."""
     cluster = running(seed)
     creations = Creations(cluster)
     cluster.world.run(200)
@@ -146,7 +146,7 @@ def test_a_controller_that_sleeps_is_replaced_and_steps_down_when_it_wakes(seed:
 
 
 def test_what_a_sleeping_controller_had_appended_alone_is_dropped_and_refused() -> None:
-    """The change was never committed: its client gets an error or no answer, and no node has it."""
+    """The change was never committed, so no node has it, and its client gets no success."""
     cluster = running(1)
     old = only_controller(cluster)
     cluster.network.isolate(old.name)
@@ -162,7 +162,7 @@ def test_what_a_sleeping_controller_had_appended_alone_is_dropped_and_refused() 
     cluster.world.run(5_000)
     await_true(cluster, lambda: images_agree(cluster))
 
-    # A retry at the new controller may have created the topic, but then completely.
+    # A retry at the new controller may create the topic; then the client must get success.
     made = "never" in cluster.hosts[1].node.image.topics
     assert made == created(asked.answer)
 
@@ -229,7 +229,7 @@ def test_f40_a_voter_with_a_wiped_disk_does_not_elect_a_leader_that_lacks_record
 
 
 def test_f41_a_broker_with_much_to_replay_is_not_fenced_while_it_starts() -> None:
-    """A session begins when the broker is unfenced, after it has read up to its registration."""
+    """The broker's session begins late, when it has read up to its registration and is unfenced."""
     cluster = running(1)
     talk = Talk(cluster, 1)
     for number in range(30):
@@ -267,7 +267,7 @@ def test_f42_a_node_answers_on_its_ports_before_there_is_a_quorum() -> None:
 
 
 def is_fenced(cluster: SimCluster, host: SimHost) -> bool:
-    """Whether the broker is fenced according to all other nodes."""
+    """Whether all other running nodes know that the broker is fenced."""
     return all(
         other.node.image.brokers[host.id].fenced for other in cluster.up if other is not host
     )
@@ -288,7 +288,7 @@ def test_a_sleeping_broker_is_fenced_within_its_session_and_comes_back(seed: int
 def test_a_sleeping_broker_that_was_the_controller_is_fenced_as_soon_as_any_other(
     seed: int,
 ) -> None:
-    """The old controller was silent long enough to be replaced, so it gets no second session."""
+    """The old controller has already been silent for a session, so it gets no second session."""
     cluster = running(seed)
     old = only_controller(cluster)
     old.pause()
@@ -337,7 +337,7 @@ def test_f16_a_fenced_replica_leads_nothing_and_is_in_no_in_sync_set(seed: int) 
 
 
 def test_f17_a_broker_back_before_it_was_missed_is_a_new_broker(seed: int) -> None:
-    """The page cache may be lost, so the new process does not keep its place in in-sync sets."""
+    """The power loss may have cost records, so the new process is in no in-sync set at first."""
     cluster = running(seed)
     controller = only_controller(cluster)
     broker = another(cluster, controller)

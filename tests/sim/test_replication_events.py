@@ -54,7 +54,7 @@ def await_event(cluster: SimCluster, kind: str, **fields: Any) -> dict[str, Any]
 
 
 def bystander(cluster: SimCluster) -> SimHost:
-    """A follower that neither leads the topic of events nor is a controller."""
+    """A follower that is not the active controller and does not lead the topic of events."""
     busy = {leader_of_events(cluster), *(host.id for host in cluster.controllers)}
     return next(host for host in followers_of(cluster) if host.id not in busy)
 
@@ -125,7 +125,7 @@ def test_a_leader_that_is_silent_is_dead_and_has_returned_when_it_is_heard_again
 
 @pytest.mark.parametrize("removed", ["leader", "follower"])
 def test_the_end_of_a_reassignment_is_told_as_it_was_made(removed: str) -> None:
-    """The last addition and the removals are one change, with one leader epoch."""
+    """The controller adds the last replica and removes the old ones in one change."""
     cluster = telling(nodes=4)
     before = newest(cluster)
     gone = before.leader if removed == "leader" else followers_of(cluster)[0].id

@@ -52,14 +52,14 @@ def await_leader(cluster: SimCluster, *, other_than: SimHost) -> SimHost:
 def test_f01_two_leaders_die_in_turn_and_the_last_replica_keeps_what_was_committed(
     seed: int,
 ) -> None:
-    """A follower's high watermark is one fetch late; truncating to it would lose the last write."""
+    """A follower's high watermark is one fetch old; truncating to it would lose the last write."""
     cluster = running(seed, nodes=5)
     controller = only_controller(cluster)
     make_topic(cluster, tuple(node for node in cluster.hosts if node != controller.id)[:3])
     first, [second, third] = leader_of(cluster), followers_of(cluster)
     for number in range(3):
         assert write(cluster, first, b"%d" % number) is ErrorCode.none
-    cluster.network.partition(second.name, third.name)  # neither can fetch from the other
+    cluster.network.partition(second.name, third.name)  # the followers cannot reach each other
 
     first.kill()
     next_leader = await_leader(cluster, other_than=first)
@@ -75,10 +75,10 @@ def test_f01_two_leaders_die_in_turn_and_the_last_replica_keeps_what_was_committ
 
 
 def test_f15_a_follower_says_in_which_run_it_is_from_its_first_fetch_on(seed: int) -> None:
-    """The epoch is sent even before the registration is answered; otherwise a fetch is ambiguous.
+    """The first fetch has the broker epoch, even if the registration is not answered yet.
 
-    Found by the simulator: a restarted broker fetched without an epoch, and its leader kept the old
-    state of the follower although the follower had lost its log.
+    The simulator found this fault: a restarted broker fetched without an epoch, so its leader kept
+    the old state of the follower, although the follower had lost its log.
     """
     cluster = running(seed)
     make_topic(cluster)
@@ -136,7 +136,7 @@ def test_f04_a_fetch_in_an_older_epoch_commits_nothing(seed: int) -> None:
 
 
 def test_f02_after_a_power_cut_of_all_no_offset_has_two_values(seed: int) -> None:
-    """Unsynced writes may be lost, but then on every replica."""
+    """If an unsynced write is lost, it must be lost on every replica."""
     cluster = running(seed)
     make_topic(cluster)
     for _ in range(3):
@@ -191,7 +191,7 @@ def test_f17_a_leader_back_before_it_was_missed_does_not_lead_with_what_is_left(
 
 
 def test_f18_f43_the_last_one_standing_takes_nothing_with_it(seed: int) -> None:
-    """Two of three replicas fail; the third refuses writes, loses its tail, and is not elected."""
+    """Two replicas fail; the third refuses writes, loses unsynced records, and is not elected."""
     cluster = running(seed)
     make_topic(cluster)
     producer = Producer(cluster)
@@ -237,7 +237,7 @@ def test_f20_a_leader_that_shrank_the_set_to_itself_and_died_is_replaced(seed: i
 
 
 def test_f21_the_only_member_of_the_set_returns_and_the_set_grows_again(seed: int) -> None:
-    """While it is down there is no leader, because the follower lacks the last record."""
+    """While that member is down there is no leader, because the follower lacks the last record."""
     cluster = running(seed, nodes=5)
     controller = only_controller(cluster)
     on = tuple(node for node in cluster.hosts if node != controller.id)[:2]
@@ -270,7 +270,7 @@ def test_f21_the_only_member_of_the_set_returns_and_the_set_grows_again(seed: in
 
 
 def test_f29_a_leader_cut_off_from_everyone_commits_nothing(seed: int) -> None:
-    """A client on its machine still writes to it, while the other nodes have another leader."""
+    """A client on the old leader's machine still writes to it, while others elect a new leader."""
     cluster = running(seed)
     make_topic(cluster)
     zombie = leader_of(cluster)
@@ -312,7 +312,7 @@ def test_f50_a_new_leader_does_not_say_where_the_end_is_before_it_knows(seed: in
     new = await_leader(cluster, other_than=leader)
     [other] = [host for host in followers_of(cluster) if host is not leader]
     await_true(cluster, lambda: placed(new).leader == new.id)
-    other.pause()  # its fetch would advance the high watermark
+    other.pause()  # otherwise its fetch would advance the high watermark
     error, _ = latest_at(cluster, new.id)
     assert error is ErrorCode.offset_not_available
     assert offset_at(cluster, new, LATE) == (ErrorCode.offset_not_available, -1)
@@ -327,7 +327,7 @@ def test_f50_a_new_leader_does_not_say_where_the_end_is_before_it_knows(seed: in
 
 
 def test_a_node_that_starts_from_an_old_snapshot_keeps_the_epochs_of_its_log(seed: int) -> None:
-    """The snapshot has the node as leader in an epoch that is older than its log."""
+    """The snapshot names the node as leader, in an epoch that is older than the node's log."""
     cluster = running(seed, metadata_log_max_record_bytes_between_snapshots="1500")
     make_topic(cluster)
     producer = Producer(cluster)
@@ -347,7 +347,7 @@ def test_a_node_that_starts_from_an_old_snapshot_keeps_the_epochs_of_its_log(see
 def test_a_setting_that_changes_with_the_leader_makes_nobody_lead_in_anothers_epoch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A paused node gets both changes at once, and opens its partitions one after another."""
+    """A paused node gets both changes at once, but applies them to one partition after another."""
     monkeypatch.setattr(assignments, "PARTITIONS_PER_TURN", 1)
     cluster = running(1)
     controller = only_controller(cluster)

@@ -18,7 +18,7 @@ METADATA = "__cluster_metadata-0"
 
 
 def make_topic(cluster: SimCluster, partitions: int, **configs: str) -> None:
-    """Create a topic whose partitions one broker leads, so one answer may carry all records."""
+    """Create a topic whose partitions have one leader, so one answer may hold all records."""
     make(cluster, create_topic(TOPIC, on=[(1, 2, 3)] * partitions, **configs))
 
 
@@ -112,7 +112,7 @@ def test_f60_a_node_without_data_gets_a_snapshot_that_is_longer_than_a_request(s
 
 
 def test_f60_a_request_that_its_controller_does_not_read_costs_its_broker_nothing() -> None:
-    """A broker accepts a long request from a client; the other nodes have a smaller limit."""
+    """A broker accepts a long request from a client, but its controller has a smaller limit."""
     cluster, asked = one_with_a_larger_limit()
     epoch = asked.node.image.brokers[asked.id].epoch
     fenced = 0
@@ -133,7 +133,7 @@ def test_f60_a_request_that_its_controller_does_not_read_costs_its_broker_nothin
 
 
 def one_with_a_larger_limit() -> tuple[SimCluster, SimHost]:
-    """A cluster and a node of it with a larger limit, which is not the active controller."""
+    """A cluster, and the one node with a larger limit, which is not the active controller."""
     for seed in count():
         cluster = SimCluster(seed, overrides={"socket.request.max.bytes": "3000"})
         larger = cluster.hosts[3]

@@ -1,4 +1,4 @@
-"""Every story matches its transcript and passes; with its mutant it fails.
+"""Every story matches its transcript and passes; it fails if a mutant replaces the right rule.
 
 `pytest --rewrite` records the transcripts again. Read the difference before you commit it.
 """
@@ -16,7 +16,7 @@ from tidelog.sim.story.playing import Played, play
 
 RUNGS = ("truncate-to-hw", "kip-101", "kip-279")
 LADDER = {
-    # The truncation rules of Kafka, oldest first, with which each story fails.
+    # Story -> the old truncation rules of Kafka with which the story fails.
     "a_follower_does_not_cut_to_its_watermark": {"truncate-to-hw"},
     "after_a_power_cut_of_all_no_offset_has_two_values": {"truncate-to-hw"},
     "one_lookup_is_not_enough_after_two_quick_elections": {"kip-101"},
@@ -46,7 +46,7 @@ def test_story_goes_as_its_transcript_says(name: str, request: pytest.FixtureReq
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_mutant_is_caught_by_its_story(mutant: str, request: pytest.FixtureRequest) -> None:
-    """F01, F02, F03, F04, F12, F13, F14, F15, F16, F17, F18, F29, F36, F54, F58 are detected."""
+    """This shows F01, F02, F03, F04, F12, F13, F14, F15, F16, F17, F18, F29, F36, F54 and F58."""
     name = MUTANTS[mutant].story
     assert played(name, mutant).failures
     check(played(name, mutant), name, mutant, request.config.getoption("--rewrite"))
@@ -56,7 +56,7 @@ def test_mutant_is_caught_by_its_story(mutant: str, request: pytest.FixtureReque
 def test_each_rung_of_the_ladder_of_truncation_rules_is_caught_where_the_next_one_holds(
     story: str,
 ) -> None:
-    """F01, F02, F03, F04: the old rules fail; the transcripts show that the present rule passes."""
+    """The old rules fail (F01, F02, F03, F04); the transcripts show that the new rule passes."""
     caught = {rung for rung in RUNGS if played(story, rung).failures}
 
     assert caught == LADDER[story]

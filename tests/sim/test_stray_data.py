@@ -1,4 +1,4 @@
-"""Stray data is kept (F58): it is renamed or left in place, reported, and can be restored."""
+"""A node renames stray data or leaves it in place, reports it, and can restore it (F58)."""
 
 from collections.abc import Callable
 
@@ -53,7 +53,7 @@ def stop(cluster: SimCluster, host: SimHost, *, cleanly: bool) -> None:
 
 
 def written(seed: int, replicas: tuple[int, ...]) -> tuple[SimCluster, Producer]:
-    """A cluster with synced records, whose partition.metadata is synced as well."""
+    """A cluster whose records and partition.metadata are synced."""
     cluster = running(seed, log_flush_offset_checkpoint_interval_ms="100")
     make_topic(cluster, replicas, min_isr=min(2, len(replicas)), flush_messages="1")
     producer = Producer(cluster)
@@ -160,7 +160,7 @@ def test_f58_the_only_copy_with_a_damaged_id_is_served_if_nothing_else_had_its_n
 def test_f58_the_only_copy_that_may_be_of_another_topic_is_held_and_can_be_restored(
     seed: int, damage: str, cleanly: bool
 ) -> None:
-    """The node has also lost its metadata, and cannot know which topics existed."""
+    """The node has also lost its metadata, so it cannot know which topics existed."""
     cluster, producer = written(seed, (1,))
     producer.stop()
     await_true(cluster, lambda: producer.is_idle)
@@ -193,7 +193,7 @@ def test_f58_the_only_copy_that_may_be_of_another_topic_is_held_and_can_be_resto
 def test_f58_an_id_that_cannot_be_read_is_not_taken_for_that_of_a_namesake(
     sees_records: bool,
 ) -> None:
-    """The topic was deleted and created again meanwhile; the new one must not get old records."""
+    """The topic was deleted and created again; the new topic must not get the old records."""
     settings = {} if sees_records else SNAPSHOTS
     cluster = running(1, log_flush_offset_checkpoint_interval_ms="100", **settings)
     away = next(host for host in cluster.hosts.values() if host not in cluster.controllers)
@@ -249,7 +249,7 @@ def test_f58_a_changed_bit_in_the_id_of_the_only_copy_mends_itself(seed: int) ->
 
 
 def test_f58_the_only_copy_of_a_topic_that_another_replica_lacks_is_held(seed: int) -> None:
-    """Only one of three replicas is in sync, so no other has the last committed records."""
+    """Only one of three replicas is in sync, so no other replica has the last committed records."""
     cluster, producer = written(seed, (1, 2, 3))
     host = leader_of(cluster)
     others = followers_of(cluster)
@@ -318,7 +318,7 @@ def test_f58_a_topic_deleted_while_a_node_was_down_is_deleted_there_after_the_de
 
 
 def test_f58_a_replica_of_which_only_a_snapshot_says_that_it_is_gone_is_kept() -> None:
-    """No metadata log still has the record that deleted the topic."""
+    """The record that deleted the topic is no longer in any metadata log."""
     cluster = running(1, **SNAPSHOTS)
     make_topic(cluster)
     producer = Producer(cluster)

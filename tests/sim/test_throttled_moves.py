@@ -33,7 +33,7 @@ def write(cluster: SimCluster, value: bytes) -> ErrorCode:
 
 
 def written(seed: int) -> SimCluster:
-    """Two replicas in sync, of a topic that takes long to move at the limited rate."""
+    """A topic with two in-sync replicas, which takes long to move at the limited rate."""
     cluster = running(seed, replica_fetch_max_bytes=str(SIZE))
     make_topic(cluster, (1, 2))
     for _ in range(RECORDS):

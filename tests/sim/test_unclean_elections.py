@@ -1,4 +1,4 @@
-"""Elections when no replica is known to have all committed records, and their reports."""
+"""Elections when no replica is known to have all committed records, and reports about them."""
 
 import logging
 from datetime import timedelta
@@ -50,7 +50,7 @@ def values_of(host: SimHost) -> list[bytes | None]:
 def test_f19_after_lossy_crashes_of_all_the_last_leader_leads_and_says_what_may_be_lost(
     seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """No replica is in sync or eligible, so the last leader is elected; the others follow it."""
+    """No replica is in sync or eligible, so the controller elects the last leader."""
     cluster = running(seed)
     make_topic(cluster)
     last = leader_of(cluster)
@@ -113,13 +113,13 @@ def test_f34_an_unclean_election_says_how_much_was_lost_and_blocks_no_reader(
 
 
 def test_f27_a_replica_that_shuts_down_holds_up_no_write(seed: int) -> None:
-    """The replica is caught up, so the lag rule alone would let it hold back the high watermark."""
+    """The replica is caught up, so the lag rule alone would not remove it from the in-sync set."""
     cluster = running(seed)
     make_topic(cluster)
     leader, [leaving, _] = leader_of(cluster), followers_of(cluster)
     assert write(cluster, leader, b"0") is ErrorCode.none
     leaving.shutdown()
-    leaving.pause()  # during the shutdown, with its connections open
+    leaving.pause()  # it stops during its shutdown, while its connections are open
     began = cluster.world.now
     while leaving.id in newest(cluster).isr:
         assert write(cluster, leader_of(cluster), b"1") in (

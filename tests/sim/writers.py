@@ -37,7 +37,7 @@ class Writer:
         self._node = node
 
     def aim(self, node: NodeId) -> None:
-        """Connect to this node, unless already connected."""
+        """Connect to this node, unless the writer is already connected to it."""
         if self._talk is None or self._talk.is_lost or self._node != node:
             self.connect(node)
 
@@ -61,7 +61,7 @@ class Writer:
         self._talk.begin(produce_to(self.topic, wanted, acks=self._acks), then=answered)
 
     def check(self, found: list[Record]) -> None:
-        """Check all records of a log: none is lost, repeated or out of order, and no gap."""
+        """Check all records of a log: none is lost, repeated or out of order, and there is no gap."""
         assert [record.offset for record in found] == list(range(len(found)))
         kept = [record.value for record in found]
         for offset, value in self.acknowledged.items():
