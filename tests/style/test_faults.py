@@ -30,7 +30,7 @@ def functions_in(path: Path) -> set[str]:
 
 
 def check_exists(named: str) -> None:
-    """The name must be a test function, a scenario or a story, which the suite runs."""
+    """Assert that the name is a test function, a scenario or a story that the suite runs."""
     file, _, test = named.partition("::")
     path = ROOT / file
     assert path.is_file(), f"{file} is not there"

@@ -1,4 +1,4 @@
-"""A public class name is used once in the source, so that a search finds one definition."""
+"""Every public class name is defined once in the source, so that a search finds one class."""
 
 import ast
 from collections import defaultdict

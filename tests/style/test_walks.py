@@ -15,7 +15,7 @@ DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def source(path: str) -> Path:
-    """The file of a path, which is relative to the package, or to src/ for the pipeline."""
+    """The file of a path, which is relative to the package; for the pipeline, to src/."""
     if path.startswith("tests/"):
         return ROOT / path
     package = "" if path.startswith("tidelog_pipelines/") else "tidelog"
@@ -23,7 +23,7 @@ def source(path: str) -> Path:
 
 
 def has_definition(body: list[ast.stmt], names: list[str]) -> bool:
-    """Whether the body defines the names, such as `Class.method`, `function` or `Class`."""
+    """Whether the body defines a function, a class or a method (`Class.method`) of this name."""
     return any(
         isinstance(node, DEFINITIONS)
         and node.name == names[0]
