@@ -1,4 +1,4 @@
-"""Makes requests, and passes them through codec, handler and codec, as the node does."""
+"""Makes requests, decodes and handles them, and encodes the answers, as the node does."""
 
 from collections.abc import Callable
 from io import BytesIO
@@ -64,7 +64,7 @@ RESULTS: dict[type, Callable[[Any, int], Any]] = {
     effects.Coordinate: lambda e, v: refusal(e.request, ErrorCode.not_coordinator, v),
     effects.CoordinateAll: lambda e, v: [refusal(e.request, ErrorCode.not_coordinator, v)],
 }
-"""The results of an empty node for each effect, for a client of the given version."""
+"""Type of effect -> the result that an empty node gives, in the version of the client."""
 
 
 def _decided(message: Any) -> Any:
@@ -94,7 +94,7 @@ def _with(cls: Any, **fields: Any) -> Any:
 
 
 def handle(api: Api, version: int, asked: Any) -> None:
-    """Pass a request through codec, handler and codec again, as the node does."""
+    """Decode and handle a request, and encode the answer, as the node does."""
     body = BytesIO()
     entity_writer(type(asked))(body, asked)
     frame = memoryview(bytearray(body.getvalue()))

@@ -45,7 +45,7 @@ SETTINGS = BrokerSettings.from_properties(
 
 
 class CountingDice:
-    """Draws 0, 1, 2, ..."""
+    """Random numbers for tests, which are 0, 1, 2, ..."""
 
     def __init__(self) -> None:
         self._drawn = -1
@@ -135,7 +135,7 @@ def request(message: Any, version: int = 99, **changes: Any) -> Request:
 
 
 def ask(api_key: int, **fields: Any) -> Any:
-    """A request in canonical shape; omitted fields are as absent from an old client's request."""
+    """A request in canonical shape; omitted fields are set as if an old client lacked them."""
     cls = canonical_request(api_key)
     absent = {field.name: field.absent() for field in fields_of(cls)}
     return cls(**{**absent, **fields})
@@ -148,13 +148,13 @@ class Effects:
         self._results = list(results)
         self.asked: list[Any] = []
         self.gone: tuple[NodeId, ...] = ()
-        """The dead brokers that AwaitElections returns; it does not wait here."""
+        """The dead brokers that AwaitElections returns; these tests do not wait for elections."""
         self.pauses = 0
 
     def drive(self, handling: Handling | Any) -> Any:
-        """Run a handler to its end: keep each effect, and send the next result for it.
+        """Run a handler to its end; for each effect that it yields, send it the next result.
 
-        A callable result is called with the effect.
+        If a result is callable, it is called with the effect.
         """
         if not hasattr(handling, "send"):
             return handling

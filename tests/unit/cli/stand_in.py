@@ -1,6 +1,6 @@
 """A broker for tests of the command line, with real sockets and frames.
 
-It is the only broker, leads the one partition of each topic that a test makes, and answers the
+It is the only broker. It leads the one partition of each topic that a test makes, and answers the
 requests of a reader.
 """
 
@@ -158,7 +158,7 @@ class StandIn:
 
 @contextmanager
 def stand_in() -> Iterator[StandIn]:
-    """A broker that listens until the context ends; all clients must be closed before."""
+    """A broker that listens until the context ends; the test must close all clients before that."""
     with socket.create_server((HOST, 0)) as listening:
         broker = StandIn(listening.getsockname()[1])
         server = Thread(target=_serve, args=(listening, broker))

@@ -1,4 +1,4 @@
-"""Every failure gives one sentence and an exit status, and no module is imported needlessly."""
+"""Every failure prints one sentence and sets an exit status; no module is imported needlessly."""
 
 import subprocess
 import sys

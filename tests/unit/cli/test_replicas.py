@@ -105,7 +105,7 @@ def test_without_events_it_is_told_as_far_as_it_was_watched() -> None:
 
 
 def behind(history: ReplicaHistory, *looks: tuple[LookTime, int, int]) -> list[str]:
-    """The lag that is shown at each look, given the end offsets of the leader and the follower."""
+    """The lag that is shown for each look: (time, leader's end offset, follower's end offset)."""
     memory, seen = Memory(history), []
     for look, leader_end, end in looks:
         pair = (ReplicaOffsets(1, leader_end, True), ReplicaOffsets(2, end, True))
@@ -122,7 +122,7 @@ def with_follower(*ends: int | None) -> ReplicaHistory:
 
 
 def test_a_follower_of_a_busy_partition_is_never_far_behind() -> None:
-    """An older report of the leader is replaced by newer end offsets."""
+    """The end offsets are newer than the leader's report, so they replace it."""
     history = with_follower(97, 3, 3)
     looks = [(at(NOW + 1_000 * n, took=10), 100 + 50 * n, 98 + 50 * n) for n in range(1, 5)]
     assert behind(history, *looks) == ["< 1.0 s"] * 4
@@ -156,10 +156,10 @@ def test_without_events_looks_tell_for_how_long_a_follower_has_been_behind() -> 
     ]
     assert behind(ReplicaHistory(), *looks) == [
         "0 ms",
-        "< 1.0 s",  # caught up at the look before
+        "< 1.0 s",  # it was caught up one look earlier
         "990 ms",
         "8.0 s",
-        "990 ms",  # its end is the leader's end at the third look, and below that at the fourth
+        "990 ms",  # its end is between the leader's ends at the third and the fourth look
         "0 ms",
     ]
 
@@ -208,7 +208,7 @@ def test_what_no_event_tells_of_has_been_so_for_longer_than_events_go_back() -> 
     memory = Memory(history)
     memory.note([HURT], at(NOW))
     since = [memory.since(HURT, replica) for replica in HURT.replicas]
-    assert since == ["> 20 min", "> 20 min", "-"]  # the last has left; no event reports it yet
+    assert since == ["> 20 min", "> 20 min", "-"]  # the last one has left; no event yet
 
     back = HURT._replace(replicas=(*HURT.replicas[:2], ReplicaOffsets(3, 900, True)))
     memory.note([back], at(NOW + 2_000))

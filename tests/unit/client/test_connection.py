@@ -1,4 +1,4 @@
-"""A client whose peer is not a broker reports that; it neither hangs nor fills memory."""
+"""A client reports that its peer is not a broker; it does not hang or use up the memory."""
 
 import socket
 from collections.abc import Iterator

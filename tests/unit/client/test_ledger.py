@@ -1,4 +1,4 @@
-"""The ledger file: each record is a separate line, also after a torn line."""
+"""The ledger file: each record is a separate line, even if the line before is incomplete."""
 
 import json
 from pathlib import Path

@@ -46,7 +46,7 @@ def test_the_state_is_written_when_all_nodes_take_writes(tmp_path: Path) -> None
         {"id": 2, "pid": 22, "ports": {"broker": 9093, "controller": 19093}},
     ]
 
-    assert not cluster.note(2, 33)  # a restart is recorded but not announced
+    assert not cluster.note(2, 33)  # a restart is recorded, but the cluster is not announced again
     assert json.loads(state.read_text())["nodes"][1]["pid"] == 33
     assert not cluster.note(1, None)
     assert not cluster.note(2, 44)
@@ -72,7 +72,7 @@ def test_a_start_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_is_removed_by_its_owner_is_taken_by_one_only(tmp_path: Path) -> None:
-    """A process that opened the file before its removal locks a file that others do not see."""
+    """A process that opened the file before it was removed would lock a file that no other sees."""
     for _ in range(20):
         first, second = LocalCluster(tmp_path, 1, 9092), LocalCluster(tmp_path, 1, 9092)
         first.claim()
@@ -91,7 +91,7 @@ def test_garbage_in_the_state_is_no_bug(tmp_path: Path, state: str) -> None:
     with pytest.raises(UserError, match=f"a cluster is running in {tmp_path} already\\."):
         second.claim()
     first.release()
-    second.claim()  # the files of a killed `up` do not matter
+    second.claim()  # files that a killed `up` left do not matter
     assert not (tmp_path / "cluster.json").exists()
     second.release()
 

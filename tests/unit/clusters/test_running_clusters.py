@@ -1,4 +1,4 @@
-"""The running clusters, by the files that `up` writes to the user's state directory."""
+"""The list of running clusters comes from files that `up` writes to the user's state directory."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The supervisor announces ready processes, restarts them, stops all together, and orphans none."""
+"""The supervisor announces ready processes, restarts them, and stops all of them at its end."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import pytest
 from tidelog.clusters import control
 from tidelog.model.user_error import UserError
 
-# A node for these tests: it fails, prints its pid and hangs, or serves, by its configuration.
+# A fake node: its configuration decides whether it fails, writes its pid and hangs, or serves.
 CHILD = """
 import os, signal, socket, sys
 options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
@@ -266,7 +266,7 @@ def test_where_no_cluster_runs_is_told(supervise: Launcher, tmp_path: Path) -> N
 
 
 def test_half_a_command_holds_nobody_up(supervise: Launcher, tmp_path: Path) -> None:
-    deep = tmp_path / ("x" * 120)  # longer than the path of a socket may be
+    deep = tmp_path / ("x" * 120)  # too long for the path of a socket
     deep.mkdir()
     running = Running(deep, ["serves"], "restart")
     supervise.launched.append(running)

@@ -1,4 +1,4 @@
-"""The message that lists the keys of a file without effect."""
+"""The message that lists the keys of a file that have no effect."""
 
 import pytest
 

@@ -191,7 +191,7 @@ def test_what_the_leader_asked_for_is_the_leaders_to_tell() -> None:
 
 
 def test_f35_a_reassignment_that_completes_with_a_new_leader_is_a_clean_election() -> None:
-    """The new leader was not in the in-sync set before the decision that elected it."""
+    """The election is clean although the new leader joins the in-sync set in the same decision."""
     image = cluster(
         3,
         {"orders": partition((1, 2), isr=(1,), leader=1, adding=(2,), removing=(1,))},

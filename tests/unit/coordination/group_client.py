@@ -1,6 +1,6 @@
-"""A group shard under test, with functions for its requests; answers and writes are kept.
+"""A group shard under test, with functions for its requests; it keeps all answers and writes.
 
-It checks that every ticket is answered at most once, and keeps the written log.
+It also checks that every ticket (the number of a request) is answered at most once.
 """
 
 from collections.abc import Iterator, Sequence
@@ -188,7 +188,7 @@ class CoordinatorUnderTest:
             self.settle(ErrorCode.none)
 
     def settle(self, error: ErrorCode, index: int = 0) -> None:
-        """Complete one of the outstanding writes."""
+        """Complete one of the outstanding writes with this error code."""
         write = self.unwritten.pop(index)
         if error is ErrorCode.none:
             self.log += write.records
@@ -225,7 +225,7 @@ class CoordinatorUnderTest:
         return error
 
     def leave(self, *members: str | tuple[str, str | None], group: str = GROUP) -> int:
-        """Remove members, given by id, or by id and instance id."""
+        """Remove members, each given by its id, or by its id and its instance id."""
         identities = [(who, None) if isinstance(who, str) else who for who in members]
         request = LeaveGroupRequest(
             group_id=group,

@@ -1,10 +1,10 @@
-"""Random members, a random log and random failovers; the coordinator must keep these rules.
+"""The rules that a coordinator must keep with random members, writes and failovers.
 
 - Every ticket is answered exactly once.
 - One generation has one assignment: all members of a generation get parts of the same assignment,
   from any coordinator, and only if they have joined that generation.
-- The committed offsets are those in the log, at any moment.
-- While no write fails, a new coordinator has every settled group in the same state as the old one.
+- The committed offsets always equal those in the log.
+- While no write fails, a new coordinator has every stable or empty group in the same state.
 """
 
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Client:
     generation: int = -1
     protocol: str | None = None
     peers: tuple[str, ...] = ()
-    """The members that it assigns partitions to, if it leads."""
+    """If this client is the group's leader: the members to which it assigns partitions."""
 
 
 class Coordinator(RuleBasedStateMachine):
@@ -98,7 +98,7 @@ class Coordinator(RuleBasedStateMachine):
             assert request == whole, "one generation, two assignments"
 
     def incarnation(self, group: str) -> int:
-        """How often the group was created; its generations restart each time."""
+        """How often the group was created; its generation numbers restart each time."""
         return sum(
             value is None or value.generation == 0
             for value in self.coordinator.written_groups(group)
@@ -222,14 +222,14 @@ class Coordinator(RuleBasedStateMachine):
     @rule(error=st.sampled_from(FAILURES))
     @precondition(lambda self: self.coordinator.unwritten)
     def fail_the_latest_write(self, error: ErrorCode) -> None:
-        """Fail the latest write; a refusal arrives before any later write is requested."""
+        """Fail the latest write, because a refusal arrives before the next write is requested."""
         self.failed = True
         self.coordinator.settle(error, index=len(self.coordinator.unwritten) - 1)
         self.read_answers()
 
     @rule(milliseconds=st.sampled_from([1, 1_000, 3_000, 4_000]))
     def wait(self, milliseconds: int) -> None:
-        self.failed |= bool(self.coordinator.unwritten)  # a timeout fails the waiting writes
+        self.failed |= bool(self.coordinator.unwritten)  # waiting writes may time out
         self.coordinator.advance(milliseconds)
         self.read_answers()
 

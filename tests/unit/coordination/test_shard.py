@@ -36,7 +36,7 @@ def test_stable_group_is_found_again() -> None:
     assert after.heartbeat(follower, 1) is ErrorCode.none
     assert after.answers[after.sync(follower, 1)].assignment == f"to {follower}".encode()
     assert after.describe() == coordinator.describe()
-    # The new coordinator knows the group's leader: only the leader's join starts a rebalance.
+    # The new coordinator knows the group's leader, because only its join starts a rebalance.
     assert after.answers[after.join(follower, protocols=[("range", subscription("t"))])]
     assert after.join(leader, protocols=[("range", subscription("t"))]) not in after.answers
 
@@ -84,7 +84,7 @@ def replayed(*records: tuple[bytes, bytes | None]) -> CoordinatorUnderTest:
 
 
 def test_old_records_are_read() -> None:
-    """A group record of version 0 has only one timeout, and no time of its last state change."""
+    """A group record of version 0 has one timeout only, and lacks the time of the state change."""
     member = MemberMetadata(
         member_id="m",
         client_id="c",

@@ -1,4 +1,4 @@
-"""Records that are too large to be written are refused, and leave no state behind (F61)."""
+"""A request whose records are too large for the log is refused and changes no state (F61)."""
 
 import pytest
 from tests.unit.coordination.group_client import GROUP, LARGEST_BATCH, CoordinatorUnderTest
@@ -9,7 +9,7 @@ from tidelog.model.errors import ErrorCode
 TOO_MUCH = bytes(LARGEST_BATCH + 1)
 HALF = bytes(LARGEST_BATCH // 2 + 1)
 REFUSED = ErrorCode.unknown_server_error
-"""Kafka's answer to group members for MESSAGE_TOO_LARGE."""
+"""The error that Kafka sends to group members if the log answers MESSAGE_TOO_LARGE."""
 
 
 def is_as_written(coordinator: CoordinatorUnderTest) -> bool:

@@ -1,4 +1,4 @@
-"""The events that an observer derives from two looks at a cluster."""
+"""The events that an observer derives from two successive states of a cluster."""
 
 from dataclasses import replace
 

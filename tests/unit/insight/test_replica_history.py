@@ -110,7 +110,7 @@ def test_events_of_a_later_version_are_passed_over() -> None:
 
 
 def test_what_is_told_late_changes_nothing_that_came_after_it() -> None:
-    """The controller and the leader write to the topic independently, in no common order."""
+    """The controller and the leader write events independently, so these may be out of order."""
     reported_late = elected([1, 2, 3], partition_epoch=0, ts=90)
     known = history(shrunk(2, partition_epoch=1), reported_late).of(WHERE)
     assert not known.members[2].is_in_sync

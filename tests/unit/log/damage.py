@@ -14,7 +14,7 @@ from tidelog.sim.machines.disk import SimDisk
 
 CONFIG = replace(SMALL, segment_bytes=1_500, retention_ms=-1)
 EPOCH_BYTES = slice(12, 16)
-"""The position of the leader epoch in a batch; no checksum covers it, no consumer reads it."""
+"""The position of the leader epoch in a batch, which no checksum covers and no consumer reads."""
 
 
 @dataclass
@@ -96,7 +96,7 @@ def _directory(disk: SimDisk, path: str, other: str, where: int) -> None:
 
 
 def _copy_elsewhere(disk: SimDisk, path: str, other: str, where: int) -> None:
-    """Copy a file to a name of the same kind with another offset."""
+    """Copy a file to a file name with another base offset."""
     _, _, suffix = path.removeprefix(DIRECTORY).rpartition(".")
     suffix = suffix.removeprefix("/")
     disk.write_file(f"{DIRECTORY}/{where % 100:020d}.{suffix}", disk.read_file(path))
@@ -122,7 +122,7 @@ KINDS: dict[str, Callable[[SimDisk, str, str, int], None]] = {
 
 
 def strike(log: Written, damage: Damage) -> str:
-    """Damage one file of the log, if there is one; return a description."""
+    """Damage one file of the log, if the log has a file; return a description."""
     files = [name for name in log.disk.list(DIRECTORY) if _is_file(log.disk, name)]
     if not files:
         return "nothing"
@@ -150,7 +150,7 @@ class Consumed(NamedTuple):
     batches: set[int]
     """Base offsets of the batches that the consumer got."""
     errors: set[int]
-    """Offsets with an error, or with a batch whose checksum does not match."""
+    """Offsets at which a read gave an error or a batch with a wrong checksum."""
 
 
 def consume(log: PartitionLog, wrote: Written) -> Consumed:

@@ -21,7 +21,7 @@ T = TypeVar("T")
 DIRECTORY = "orders-0"
 NOW = 1_700_000_000_000
 SMALL = LogConfig(segment_bytes=4_000, index_interval_bytes=300, max_message_bytes=4_000)
-"""Little data gives many segments and index entries."""
+"""A configuration with which little data makes many segments and index entries."""
 
 
 def batch(
@@ -106,7 +106,7 @@ def new_log(config: LogConfig = SMALL) -> PartitionLog:
 
 
 def append(log: PartitionLog, records: memoryview | None = None, epoch: int = 1) -> Appended:
-    """Append as leader; this must succeed."""
+    """Append records as leader, and assert that the log accepts them."""
     appended = log.append_as_leader(batch() if records is None else records, epoch, NOW)
     assert isinstance(appended, Appended), appended
     return appended
@@ -120,7 +120,7 @@ def flush(log: PartitionLog) -> None:
 
 
 def raw(log: PartitionLog, offset: int | None = None, limit: int | None = None) -> bytes:
-    """All bytes from an offset on, read as a consumer does."""
+    """All bytes from `offset` to `limit`, read as a consumer does."""
     offset = log.log_start_offset if offset is None else offset
     limit = log.log_end_offset if limit is None else limit
     found = bytearray()

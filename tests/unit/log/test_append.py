@@ -311,7 +311,7 @@ def test_a_follower_takes_many_batches_as_they_are() -> None:
 
 
 def test_f06_who_led_without_a_record_and_follows_again_forgets_its_epoch() -> None:
-    """Found by the simulator: it kept epoch 3, and truncated records of epoch 2 because of it."""
+    """The simulator found this fault: the log kept epoch 3, so it truncated records of epoch 2."""
     log = new_log()
     log.append_as_follower(replicated(0, 1, 5))
     log.append_as_follower(replicated(5, 2, 5))

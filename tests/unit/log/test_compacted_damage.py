@@ -1,4 +1,4 @@
-"""Gaps are accepted only in a log that a cleaner has processed, not by the topic's policy (F54)."""
+"""A log may have gaps only if a cleaner has processed it, whatever the topic's policy is (F54)."""
 
 from dataclasses import replace
 from uuid import UUID
@@ -55,7 +55,7 @@ def filled(*, clean: bool) -> SimDisk:
 
 
 def cleaned(*, clean: bool) -> SimDisk:
-    """The log of a follower that was copied from a compacted leader."""
+    """The log of a follower that has fetched all records from a leader with a compacted log."""
     disk = SimDisk()
     directory, log = opened(disk)
     for base in range(30, 400, 10):

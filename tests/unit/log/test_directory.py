@@ -60,7 +60,7 @@ def test_a_clean_shutdown_is_remembered_until_a_log_changes() -> None:
     assert log.log_end_offset == 30
     assert opened(disk).clean_shutdown, "nothing has changed"
     append(log)
-    # B was never opened, and the broker is killed.
+    # The broker is killed before it has opened B.
     assert not opened(disk).clean_shutdown
 
 
@@ -275,7 +275,7 @@ def test_very_many_logs_are_closed_at_once_and_survive_power_loss(seed: int) -> 
     for partition in many[:-10]:
         append(directory.open(partition, ID, SMALL, NOW), batch(3))
     for partition in many[-10:]:
-        directory.open(partition, ID, SMALL, NOW)  # but never written to
+        directory.open(partition, ID, SMALL, NOW)  # these partitions stay empty
     directory.close(dict.fromkeys(many, 0))
 
     disk.crash(SeededDice(seed))

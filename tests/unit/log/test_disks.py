@@ -1,4 +1,4 @@
-"""The disk port: rules that hold for real files and for the simulated disk, and additional ones."""
+"""The disk interface: rules for both real files and the simulated disk, then rules for each."""
 
 import errno
 import os
@@ -402,7 +402,7 @@ def test_faults_are_what_the_operating_system_says() -> None:
 
 @pytest.fixture
 def left_to_others(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The descriptors that a background thread would close."""
+    """The descriptors that the disk passes to a background thread to close."""
     numbers: list[int] = []
     for module in ("files.disk", "files.removal"):
         monkeypatch.setattr(f"tidelog.runtime.{module}.close_elsewhere", numbers.append)

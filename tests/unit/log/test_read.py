@@ -80,7 +80,7 @@ def test_a_read_gives_what_a_list_of_batches_gives(
     first = len(next((b.content for b in model if b.end > offset and b.end <= limit), b""))
     assert wanted.startswith(found)
     if not found:
-        # There is nothing below the limit, or the first batch alone is too large.
+        # No batch is below the limit, or the first batch is larger than the requested size.
         assert not wanted or (first > max_bytes and not at_least_one)
     else:
         assert len(found) >= first
@@ -150,7 +150,7 @@ def test_the_end_offset_bounds_what_the_slice_holds() -> None:
 
 
 def test_gaps_between_batches_lead_to_the_next_one() -> None:
-    """Compaction on the leader leaves such gaps."""
+    """A log has gaps if the leader has compacted it."""
     log = new_log()
     for base in range(0, 400, 10):
         assert isinstance(log.append_as_follower(replicated(base, 1, 2, size=100)), Appended)
@@ -182,7 +182,7 @@ def test_a_broken_header_in_an_old_segment_is_an_error_and_not_served(byte: int)
     for _ in range(100):
         append(log, batch(size=40))
     log.close()
-    position = len(batch(size=40)) * 2  # in the first index interval, so the read scans past it
+    position = len(batch(size=40)) * 2  # before the first index entry, so reads scan past it
     disk.flip_bit(f"{DIRECTORY}/{0:020d}.log", (position + byte) * 8 + 7)
 
     log = open_log(disk, clean=True)

@@ -120,7 +120,7 @@ def test_the_recovery_point_is_lowered_before_the_log_is_cut() -> None:
     append(log)
     append(log)
     size = log.size
-    log.truncate_to(1, NOW)  # nothing was flushed, so no recovery point has to be lowered
+    log.truncate_to(1, NOW)  # nothing was flushed, so the recovery point stays
     append(log)
     flush(log)
     log.truncate_to(1, NOW)
@@ -133,7 +133,7 @@ def test_the_recovery_point_is_lowered_before_the_log_is_cut() -> None:
 def test_what_was_cut_does_not_come_back_behind_what_came_after(
     seed: int, count: int, cut: int
 ) -> None:
-    """Old and new batches have the same pages, so only a synced truncation separates them."""
+    """Old and new batches fill the same pages, so only a synced truncation tells them apart."""
     page = 4096 - 73
     assert len(batch(size=page)) == 4096
     disk = SimDisk()

@@ -1,6 +1,6 @@
-"""The network proxy with real sockets forwards bytes, ends of streams and refusals unchanged.
+"""The network proxy forwards bytes, ends of streams and refusals unchanged, on real sockets.
 
-This process acts as node 1, which connects and sends. A server in it is node 2.
+This process acts as node 1, which connects and sends, and also runs a server as node 2.
 """
 
 import os
@@ -19,7 +19,7 @@ from tidelog.network.link import HOST
 
 PATIENCE = 60.0
 SILENCE = 0.2
-"""If nothing arrives for this time, the link counts as silent; no test depends on a longer wait."""
+"""If nothing arrives for this many seconds, the link counts as silent."""
 
 
 class Echo:

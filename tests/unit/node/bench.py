@@ -40,9 +40,9 @@ def formatted(node_id: int = 1, cluster_id: str = CLUSTER_ID, seed: int = 2) -> 
 
 
 class Bench:
-    """A node for tests; settings are Kafka's keys with underscores for dots.
+    """A node for tests; `settings` are Kafka's keys with underscores instead of dots.
 
-    With `nodes` above 1 the other nodes do not exist, so the node never becomes ready.
+    If `nodes` is above 1, the other nodes do not exist, so the node never becomes ready.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Bench:
         return self.send_frame(conn, frame_of(message, next(self._correlation_ids), version)[4:])
 
     def send_frame(self, conn: ConnId, frame: bytes) -> list[Outbound]:
-        """Send a frame without its length; then overwrite its buffer, as a host may do."""
+        """Send a frame without its length, then overwrite the buffer, which a host may reuse."""
         buffer = bytearray(frame)
         outbound = self.tell(FrameReceived(conn, memoryview(buffer)))
         buffer[:] = b"\xee" * len(buffer)
@@ -145,7 +145,7 @@ class Bench:
     # -- answers -----------------------------------------------------------------------------------
 
     def answer(self, conn: ConnId, message: Any, version: int | None = None) -> Any:
-        """The oldest unread answer on the connection, decoded as one to `message`, or None."""
+        """The oldest unread answer on the connection, decoded as a response to `message`, or None."""
         if not self.sent[conn]:
             return None
         return answer_in(self.sent[conn].popleft(), message, version)

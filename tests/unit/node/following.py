@@ -34,7 +34,7 @@ LEADER, ME = 1, 2
 
 
 class Owner:
-    """A node that flushes when the test tells it to."""
+    """The node that owns the replicas; a flush ends when the test calls `finish_flush`."""
 
     def __init__(self) -> None:
         self.flushes: list[tuple[Replica, int]] = []
@@ -81,7 +81,7 @@ class Following:
         )
         self.losses: list[bool] = []
         self.nudges = 0
-        """Requests that only make the leader answer the earlier fetch."""
+        """The number of requests whose only purpose is that the leader answers the held fetch."""
         self.fetcher = ReplicaFetcher(
             settings,
             self.clock,

@@ -1,4 +1,4 @@
-"""Two clocks: deadlines never jump, timestamps follow the machine's clock."""
+"""A node has two clocks: one for deadlines, which never jumps, and the machine's for timestamps."""
 
 from tidelog.node.clock import STEP_MS, TRUST_MS, Clock
 

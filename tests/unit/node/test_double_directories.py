@@ -1,4 +1,4 @@
-"""A partition in two log directories of one node: the copy that has the records is used."""
+"""If two log directories have the same partition, the node uses the copy that has the records."""
 
 import pytest
 from tests.sim.messages import batch, create_topic, fetch_from, produce_to

@@ -126,7 +126,7 @@ def test_an_fsync_of_the_metadata_that_fails_stops_the_node() -> None:
 
 
 def test_time_that_stands_still_or_goes_back_a_little_harms_nobody() -> None:
-    """The host's clock is monotonic; a node that gets the same time twice must not loop."""
+    """The host's clock may return the same time twice; the node must not loop then."""
     node = Bench()
     node.now += 1_000
     node.tell(Ticked())
@@ -138,7 +138,7 @@ def test_time_that_stands_still_or_goes_back_a_little_harms_nobody() -> None:
 
 
 def test_what_a_follower_cuts_of_a_deleted_topic_is_nobodys_news() -> None:
-    """A deleted replica is dropped with a delay, and a late answer may still truncate it."""
+    """A replica of a deleted topic is dropped late, so a late answer may still truncate it."""
     node = Bench()
     node.ask(create_topic("orders"))
     broker = node.node._broker
@@ -151,7 +151,7 @@ def test_what_a_follower_cuts_of_a_deleted_topic_is_nobodys_news() -> None:
 
 
 def test_a_deleted_topic_needs_no_garbage_collector() -> None:
-    """A cycle would keep its files open until the collector visits frozen objects (F63)."""
+    """A reference cycle would keep the topic's files open until a rare full collection (F63)."""
     node = Bench(log_segment_delete_delay_ms="0")
     node.ask(create_topic("orders"))
     node.ask(produce_to("orders", batch(b"a", b"b")))

@@ -22,7 +22,7 @@ BAD = b"bad"
 
 
 class ChannelHost:
-    """One channel, with its requests to the host and its answers to the callers."""
+    """One channel; `outbound` has its requests to the host, and `answers` what callers get."""
 
     def __init__(self) -> None:
         self.clock, self.timers = Clock(0), Timers()
@@ -388,7 +388,7 @@ def test_a_channel_that_was_closed_does_not_connect_again() -> None:
 
 
 def test_whoever_waits_is_told_when_an_answer_meets_a_bug_of_ours() -> None:
-    """Otherwise a follower would never again fetch from a leader after such an answer."""
+    """Otherwise a follower would wait forever, and never fetch from this leader again."""
     host = ChannelHost()
 
     def broken(_: memoryview) -> bytes:

@@ -1,4 +1,4 @@
-"""Timers fire by time, then in the order in which they were set, unless cancelled."""
+"""Timers fire in the order of their deadlines; at the same time, in the order they were set."""
 
 from hypothesis import given
 from hypothesis import strategies as st

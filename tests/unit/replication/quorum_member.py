@@ -16,7 +16,7 @@ from tidelog.replication.quorum.state import (
 
 
 class VotersRecord(int):
-    """A record (the epoch that wrote it) that also changes the voters."""
+    """A record that changes the voters; like every record here, it is the epoch that wrote it."""
 
     voters: VoterSet
 
@@ -32,7 +32,7 @@ class Member:
     id: NodeId
     saved: QuorumState | None = None
     held: Held = field(default_factory=lambda: Held(UNKNOWN, is_fresh=True))
-    """The state beside the log that records how far the log reached."""
+    """The state in a file beside the log, which records how far the log has reached."""
     log: list[int] = field(default_factory=list)
     """The epoch of each record."""
     machine: QuorumMachine | None = None
@@ -50,6 +50,6 @@ class Member:
         return LogEnd(self.log[-1] if self.log else -1, len(self.log))
 
     def grew(self) -> None:
-        """The log is synced; the recorded end stays until the log has reached it again."""
+        """Record the end of the synced log, unless the recorded end is still ahead of it."""
         if self.end >= self.held.end:
             self.held = Held(self.end)

@@ -1,7 +1,7 @@
-"""A simulated quorum, with a network that delays, loses and cuts, and logs as lists of epochs.
+"""A simulated quorum, with an unreliable network, and with lists of epochs as logs.
 
-It executes the machines' effects in the simplest way. After every event it checks that no epoch
-has two leaders and that no two members disagree on committed records.
+It executes the effects of the state machines in the simplest way. After every event it checks that
+no epoch has two leaders and that all members agree on committed records.
 """
 
 import random
@@ -33,7 +33,7 @@ FETCH_WAIT_MS = 50
 
 
 class QuorumWorld:
-    """Voters by configuration; with `first` they are dynamic, and all others start as observers."""
+    """All members are static voters; or, if `first` is given, these members are dynamic voters."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class QuorumWorld:
                 self._later(1, lambda other=other: self._refused(other, id))
 
     def refuse(self, id: NodeId, peer: NodeId) -> None:
-        """The peer's port refuses this member once, although the peer is alive."""
+        """Let the peer's port refuse this member once, although the peer is alive."""
         member = self.members[id]
         if member.fetching is not None and member.fetching[0] == peer:
             member.fetching = None
@@ -187,7 +187,7 @@ class QuorumWorld:
         return known
 
     def _log_changed(self, member: Member) -> None:
-        """Report the voters in the log; they count as soon as they are in it, until truncated."""
+        """Report the voters to the machine; a voters record counts as soon as it is in the log."""
         known = self._voters_in(member)
         is_retiring = known.is_retiring(member.key, member.committed)
         self._step(member, q.VotersChanged(known.latest, known.latest_offset, is_retiring))
@@ -200,7 +200,7 @@ class QuorumWorld:
         heappush(self._queue, (self.now + delay, next(self._order), action))
 
     def _send(self, source: NodeId, target: NodeId, deliver: object) -> None:
-        """Deliver a message unless the link is cut or loses it, or either side has restarted."""
+        """Deliver a message, unless the link is cut or loses it, or the target is down."""
         incarnation = self.members[source].incarnation
 
         def arrive() -> None:
@@ -413,6 +413,6 @@ class QuorumWorld:
     def _check(self) -> None:
         leader = self.leader
         if leader is None or leader.machine.epoch < max(self.leaders):
-            return  # replaced, and does not know it yet
+            return  # this leader was replaced and does not know it yet
         if leader.log and leader.log[-1] == leader.machine.epoch:
             assert leader.log[: len(self.agreed)] == self.agreed, "a leader lacks committed records"

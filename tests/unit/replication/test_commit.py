@@ -21,15 +21,15 @@ def in_sync(*agreed: int, asked_for: tuple[int, ...] = (), minimum: int = 1) -> 
         ({1: 9, 2: 7, 3: 4}, in_sync(1, 2, 3), 0, 4),
         # Replicas that are not in sync do not count.
         ({1: 9, 2: 7, 3: 4}, in_sync(1, 2), 0, 7),
-        # The controller may have added a proposed replica already, so it counts (F12).
+        # A proposed replica counts, because the controller may already have added it (F12).
         ({1: 9, 2: 7, 3: 4}, in_sync(1, 2, asked_for=(3,)), 0, 4),
-        # A replica that has not fetched in this epoch.
+        # A replica has not fetched in this epoch, so its end is unknown (-1).
         ({1: 9, 2: -1}, in_sync(1, 2), 3, 3),
-        # Below the minimum the watermark stays, although all replicas hold more (F43).
+        # Below min.insync.replicas the high watermark stays, although all replicas hold more (F43).
         ({1: 9, 2: 7, 3: 4}, in_sync(1, minimum=2), 3, 3),
-        # A proposed replica does not count for the minimum.
+        # A proposed replica does not count for min.insync.replicas.
         ({1: 9, 2: 9}, in_sync(1, asked_for=(2,), minimum=2), 3, 3),
-        # A replica with fewer records does not move the watermark back.
+        # A replica with fewer records does not move the high watermark back.
         ({1: 9, 2: 2}, in_sync(1, 2), 5, 5),
     ],
 )

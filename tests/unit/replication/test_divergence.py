@@ -20,12 +20,12 @@ from tidelog.sim.machines.disk import SimDisk
 @pytest.mark.parametrize(
     ("mine", "last_epoch", "offset", "answer"),
     [
-        # The leader's part of the same epoch is at least as long.
+        # The leader has the follower's last epoch, up to this offset or further.
         (EpochEnd(5, 10), 5, 10, None),
         (EpochEnd(5, 10), 5, 7, None),
-        # The follower's part of the epoch is longer than the leader's (F02).
+        # The leader has the same epoch, but with fewer records (F02).
         (EpochEnd(5, 8), 5, 10, EpochEnd(5, 8)),
-        # The leader does not have that epoch, and answers with the one before (F03).
+        # The leader lacks that epoch, so it answers with the epoch before it (F03).
         (EpochEnd(3, 6), 5, 10, EpochEnd(3, 6)),
         # A follower without records agrees with any leader.
         (EpochEnd(NO_EPOCH, -1), NO_EPOCH, 0, None),
@@ -41,12 +41,12 @@ def test_what_the_leader_answers(
     ("answer", "mine", "cut"),
     [
         (EpochEnd(5, 8), EpochEnd(5, 10), 8),
-        # The follower's epoch 3 ends before the leader's. The follower's records from 6 on are of
-        # a later epoch.
+        # Epoch 3 ends earlier on the follower than on the leader. The follower's records from
+        # offset 6 on belong to a later epoch.
         (EpochEnd(3, 9), EpochEnd(3, 6), 6),
-        # The follower lacks that epoch; its epoch before ends at 4, and the leader may have it.
+        # The follower lacks epoch 3. Its epoch 2 ends at 4, and the leader may have epoch 2.
         (EpochEnd(3, 9), EpochEnd(2, 4), 4),
-        # The follower has no epoch that old, so all of its records are later.
+        # All of the follower's records are of epochs after epoch 3.
         (EpochEnd(3, 9), EpochEnd(NO_EPOCH, -1), 0),
     ],
 )
@@ -66,7 +66,7 @@ def lead(log: PartitionLog, epoch: int, batches: int, size: int = 1) -> None:
 
 
 def fetch_once(follower: PartitionLog, leader: PartitionLog) -> int | None:
-    """One fetch and its answer; return the number of truncated records, or None at the end."""
+    """Fetch once; return the number of truncated records, or None if nothing is left to fetch."""
     end = follower.log_end_offset
     last = follower.epoch_at(end - 1)
     if last != NO_EPOCH:
@@ -106,7 +106,7 @@ def test_f02_the_same_offset_written_twice_is_cut_on_the_one_that_lost() -> None
     a, b = new_log(), new_log()
     lead(a, 1, 5)
     catch_up(b, a, fetches=3)
-    lead(b, 2, 1)  # after a power loss of both, the shorter log leads
+    lead(b, 2, 1)  # after both lose power, the one with the shorter log leads
 
     catch_up(a, b)
 
@@ -115,7 +115,7 @@ def test_f02_the_same_offset_written_twice_is_cut_on_the_one_that_lost() -> None
 
 
 def test_f03_several_leader_changes_are_walked_back_until_the_epochs_match() -> None:
-    """Each led and wrote alone in turn, so one answer is not enough."""
+    """Both replicas led in turn and wrote alone, so one answer is not enough."""
     a, b = new_log(), new_log()
     lead(a, 1, 3)
     catch_up(b, a)
@@ -132,7 +132,7 @@ def test_f03_several_leader_changes_are_walked_back_until_the_epochs_match() -> 
 
 
 def test_f05_the_same_leader_in_a_later_epoch_still_cuts() -> None:
-    """Meanwhile the follower led without the leader's knowledge, and wrote records of its own."""
+    """In between, the follower led without the leader's knowledge, and wrote its own records."""
     a, b = new_log(), new_log()
     lead(a, 1, 3)
     catch_up(b, a)
@@ -223,7 +223,7 @@ def common_prefix(logs: list[PartitionLog]) -> int:
 def test_after_any_history_followers_end_up_with_their_leaders_log(
     reigns: list[Reign], last: int
 ) -> None:
-    """Each of three leads in turn and dies; a record that all of them hold is never truncated."""
+    """Three replicas lead in turn; a record that all three hold is never truncated."""
     logs = [new_log(), new_log(), new_log()]
     for epoch, reign in enumerate(reigns):
         leader = logs[reign.leader]

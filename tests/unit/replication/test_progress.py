@@ -54,7 +54,7 @@ def test_a_fetch_without_a_word_counts_only_at_the_end_and_never_says_where_it_i
 
     progress.fetched_again(10, at=6_000)
     assert (progress.end, progress.last_caught_up, progress.last_fetch) == (10, 6_000, 6_000)
-    progress.fetched_again(10, at=5_500)  # from an older session
+    progress.fetched_again(10, at=5_500)  # a fetch of an older session
     progress.fetched_again(11, at=7_000)
     assert (progress.end, progress.last_caught_up, progress.last_fetch) == (10, 6_000, 6_000)
 
@@ -81,7 +81,7 @@ def test_last_caught_up_is_a_time_at_which_it_held_all_that_there_was(
 
         assert before <= progress.last_caught_up <= now
         end_then = max(end for at, end in ends_over_time if at <= progress.last_caught_up)
-        # In the same millisecond more records may be appended after it was caught up.
+        # Records may be appended later in the millisecond in which the follower was caught up.
         assert offset >= end_then or any(
             at == progress.last_caught_up and end <= offset for at, end in ends_over_time
         )

@@ -50,7 +50,7 @@ def test_a_killed_leader_is_replaced_at_once_since_its_port_refuses() -> None:
 
 
 def test_a_leader_that_falls_silent_is_replaced_in_one_round_of_votes() -> None:
-    """The followers detect the silence at the same moment, only by a timeout."""
+    """Only a timeout shows the silence, so the followers detect it at the same moment."""
     for seed in range(100):
         world = running(3, seed)
         leader = world.run_until_leader()
@@ -64,7 +64,7 @@ def test_a_leader_that_falls_silent_is_replaced_in_one_round_of_votes() -> None:
 
 
 def test_a_voter_that_was_refused_by_a_living_leader_follows_it_again() -> None:
-    """As when a port is not open yet, or a device between them refuses for a moment."""
+    """A port may not be open yet, or a device between the nodes may refuse for a moment."""
     for seed in range(20):
         world = running(3, seed)
         leader = world.run_until_leader()
@@ -118,7 +118,7 @@ def test_f36_a_voter_that_returns_from_a_partition_does_not_disturb_the_leader()
 
 
 def test_f40_a_voter_with_a_wiped_disk_does_not_vote_again() -> None:
-    """The wiped voter must not elect a leader that lacks records which it once acknowledged."""
+    """The wiped voter must not vote for a candidate that lacks records it once acknowledged."""
     world = running(3)
     leader = world.run_until_leader()
     lagging, wiped = (id for id in world.members if id != leader.id)
@@ -140,7 +140,7 @@ def test_f40_a_voter_with_a_wiped_disk_does_not_vote_again() -> None:
 
 
 def test_f40_a_wiped_voter_that_has_fetched_some_of_the_log_still_elects_nobody() -> None:
-    """Neither its first records nor a restart make it an ordinary voter again."""
+    """The wiped voter must not vote, although it has fetched its first records and restarted."""
     world = running(3)
     leader = world.run_until_leader()
     lagging, wiped = (id for id in world.members if id != leader.id)
@@ -151,7 +151,7 @@ def test_f40_a_wiped_voter_that_has_fetched_some_of_the_log_still_elects_nobody(
     world.kill(leader.id)
     world.kill(wiped)
     world.wipe(wiped)
-    world.members[wiped].log = world.members[leader.id].log[:1]  # then the leader died
+    world.members[wiped].log = world.members[leader.id].log[:1]  # all that it has fetched
     world.members[wiped].saved = QuorumState(leader.saved.epoch)
     world.heal()
     world.start(wiped)
@@ -193,7 +193,7 @@ def test_f57_a_voter_that_lost_the_end_of_its_log_elects_nobody_who_lacks_it() -
     del world.members[damaged].log[2:]
     world.members[damaged].committed = 0
     world.heal()
-    for _ in range(3):  # a restart changes nothing
+    for _ in range(3):  # restarts make no difference
         world.start(damaged)
         world.run(10_000)
         assert world.leader is None

@@ -1,4 +1,4 @@
-"""A rate limit that may be exceeded first and is then waited for, in whole milliseconds."""
+"""A rate limit: a caller may exceed it once, and then waits for whole milliseconds."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,7 +54,7 @@ def test_whoever_waits_as_told_keeps_to_the_rate(rate: int, sizes: list[int]) ->
     for size in sizes:
         now += throttle.wait_ms(now)
         assert not throttle.is_exceeded(now)
-        # All earlier bytes are within the rate, except for the initial second.
+        # The bytes sent so far are within the rate, plus the bytes of one second.
         assert sent <= rate * now // 1_000 + rate
         throttle.record(size, now)
         sent += size

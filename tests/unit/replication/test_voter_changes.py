@@ -59,7 +59,7 @@ def test_f37_a_removed_voter_does_not_join_again_by_itself() -> None:
         world = running(3, first=(1, 2, 3), seed=seed)
         leader = world.leader
         removed = next(id for id in world.members if id != leader.id)
-        # The removed voter learns nothing of its removal, and still considers itself a voter.
+        # The removed voter does not learn of its removal, so it still considers itself a voter.
         world.isolate(removed)
         assert world.remove_voter(removed) is None
         world.run(10_000)
@@ -165,7 +165,7 @@ def test_f40_a_voter_with_a_wiped_disk_is_somebody_else() -> None:
     world.start(leader.id)
     world.run_until_leader()
     world.run(3000)
-    # After its old directory is removed, the new one is added like any other voter.
+    # The old directory must be removed as a voter before the new directory can be added.
     assert error(world.add_voter(wiped)) is ErrorCode.duplicate_voter
     assert world.remove_voter(wiped) is None
     world.run(1000)

@@ -53,11 +53,11 @@ class EchoNode:
 
     e: the rest of the frame. x: the same, then closes the connection. !: raises an error.
     m: this many bytes of memory. f: a slice of the file, sent from the file.
-    y: fsyncs the file with this index, and answers when it has ended.
+    y: fsyncs the file with this index, and answers when the fsync has ended.
     p: answers after this many ms, and reads nothing else until then.
     c: connects to this address, and answers with the result. h: closes the connection to the peer.
-    r: forwards the rest to the peer, and its answer back.
-    w: waits. b: raises an error for a waiting request; answers with the rest.
+    r: forwards the rest to the peer, and the peer's answer back to the client.
+    w: waits. b: lets a waiting request fail, and answers this one with the rest.
     """
 
     def __init__(self, files: list[File] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The freeze meter: the passes that it counts, the cause that it names, and its log lines."""
+"""The freeze meter counts slow passes of the loop, and logs them with their cause."""
 
 import logging
 import socket
@@ -83,7 +83,7 @@ def test_the_longest_step_is_blamed(caplog: pytest.LogCaptureFixture) -> None:
     meter = FreezeMeter(cpu)
     meter.begin(1_000)
     frame = memoryview(request(b"reporting", bytes(500)))
-    for took_ms in (20, 90, 40):  # as the loop does
+    for took_ms in (20, 90, 40):  # report the steps as the loop does
         if took_ms >= meter.report_from_ms:
             meter.blame_frame(took_ms, connection(), frame)
     meter.end(1_150, events=3)
@@ -180,7 +180,7 @@ def test_the_loop_names_the_request_that_held_it_up(caplog: pytest.LogCaptureFix
 
 
 class SlicingNode(SlowNode):
-    """A node that is slow for a slice of a request when it ticks."""
+    """A node whose tick is slow, as if it worked on a slice of a request."""
 
     has_ticked = False
 

@@ -1,4 +1,4 @@
-"""Jobs in threads: each is answered once, also if it fails, and no kind delays another."""
+"""Jobs in threads: each job has one result, even if it fails, and no kind of job delays another."""
 
 import threading
 from collections.abc import Callable, Iterator

@@ -15,7 +15,7 @@ from tidelog.runtime.loop import LATE_MS
 
 
 class BusyNode(EchoNode):
-    """Is slow for the frame `busy`; meanwhile a deadline passes and another frame arrives."""
+    """Handles the frame `busy` slowly; meanwhile a deadline passes and another frame arrives."""
 
     def __init__(self) -> None:
         super().__init__()

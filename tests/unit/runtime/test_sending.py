@@ -78,7 +78,7 @@ def test_slices_and_memory_leave_in_the_order_asked_for(file: File) -> None:
             asked.append((b"f" + SLICE.pack(position, length), CONTENT[position:][:length]))
     with serving(EchoNode([file])) as served:
         client = served.client()
-        ahead = 20  # this many answers are queued
+        ahead = 20  # the test reads each answer this many requests later
         for number, (request, _) in enumerate(asked):
             client.sock.sendall(framed(request))
             if number >= ahead:
@@ -129,7 +129,7 @@ def test_a_client_that_never_reads_is_not_read_either() -> None:
         deaf.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         deaf.sock.setblocking(False)
         stuck = 0
-        # Send until its requests are blocked at the sender, while others are served.
+        # Send until the client's own socket blocks; meanwhile another client is served.
         while stuck < 50:
             try:
                 deaf.sock.send(request * 100)
@@ -200,7 +200,7 @@ def test_f63_an_answer_over_the_limit_of_all_closes_its_connection_and_not_the_n
 
 
 def test_requests_that_wait_take_little_memory_together() -> None:
-    """Clients pipeline requests behind a parked one."""
+    """Each client pipelines many requests behind a request that is not answered yet."""
     limits = Limits(held_bytes=500_000)
     pipelined = framed(b"p" + struct.pack(">i", 3_600_000)) + framed(b"e" + bytes(500)) * 1_000
     with serving(limits=limits) as served:

@@ -14,7 +14,7 @@ from tidelog.runtime.clock import HostClock
 from tidelog.runtime.loop import SHARED_MS
 
 SLOW_MS = SHARED_MS - 2
-"""Two requests of this duration exceed the share of a pass."""
+"""The duration of a slow request; two of them exceed a connection's share of a pass."""
 
 
 class StoppedClock(HostClock):
@@ -32,7 +32,7 @@ class StoppedClock(HostClock):
 
 
 class SlowNode(EchoNode):
-    """Echoes; a frame that begins with `slow` takes time, and other events may happen meanwhile."""
+    """Echoes frames; while it handles a frame that begins with `slow`, time passes."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The host reports the distance of the machine's clock from the node's monotonic time."""
+"""The host reports how far the machine's clock is ahead of the node's monotonic time."""
 
 from tests.unit.runtime.echo import serving
 

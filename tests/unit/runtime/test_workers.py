@@ -11,7 +11,7 @@ from tidelog.runtime.workers import Workers
 
 
 class GatedFile:
-    """A file whose fsync ends when the gate opens, or fails."""
+    """A file whose fsync ends, or fails, when the gate opens."""
 
     def __init__(self, *, is_open: bool = True, error: OSError | None = None) -> None:
         self.gate = threading.Event()

@@ -1,4 +1,4 @@
-"""Wrong arguments of clusters and topics are refused with a sentence that names the valid ones."""
+"""The kit refuses wrong arguments with a sentence that names the valid ones."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Arguments of the kit's methods: unknown values are refused, and the valid ones are named.
+"""The kit's methods refuse unknown values, and the error names the valid ones.
 
 No node is started here.
 """

@@ -1,4 +1,4 @@
-"""The hand-written Metadata response equals that of kio's encoder in every version."""
+"""Our own encoder of Metadata responses gives the same bytes as kio's, in every version."""
 
 from datetime import timedelta
 from io import BytesIO

@@ -1,4 +1,4 @@
-"""ApiVersions: the APIs of this listener, and the cluster's features."""
+"""ApiVersions: the APIs of the listener that the client uses, and the cluster's features."""
 
 from dataclasses import replace
 

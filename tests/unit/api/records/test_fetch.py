@@ -116,11 +116,11 @@ def test_a_session_tells_only_what_changed() -> None:
     assert id_ != 0
     assert rows(step(1, [found(), found()])) == []
     assert rows(step(2, [found(records=records()), found()])) == [("orders", [(0, ErrorCode.none)])]
-    # Partition 0 was served last, so it is now the last to be read.
+    # Partition 0 was just served, so it is now read last, and partition 2 is read first.
     assert rows(step(3, [found(6), found()])) == [("orders", [(2, ErrorCode.none)])]
     unwell = FetchResult(ErrorCode.offset_out_of_range)
     assert rows(step(4, [found(6), unwell])) == [("orders", [(0, ErrorCode.offset_out_of_range)])]
-    # The partition is sent again after an error, although its offsets have not changed.
+    # After an error the partition is in the next answer, although its offsets have not changed.
     assert rows(step(5, [found(6), found()])) == [("orders", [(0, ErrorCode.none)])]
 
 

@@ -1,4 +1,4 @@
-"""Produce: checks before a log is involved, and the combination of the logs' answers."""
+"""Produce: the checks before records reach a log, and the combination of the logs' answers."""
 
 from typing import Any
 from weakref import ref
@@ -124,7 +124,7 @@ def test_a_transactional_batch_needs_a_transactional_id() -> None:
 
 
 def test_a_transactional_batch_needs_a_transaction_that_a_coordinator_knows_of() -> None:
-    """There is no transaction coordinator yet, so no node would ever end such a transaction."""
+    """There is no transaction coordinator yet, so no node would ever end the transaction."""
     offered = ("orders", [(0, batch()), (2, batch(TRANSACTIONAL))])
     named = asking(offered, transaction="mine")
 

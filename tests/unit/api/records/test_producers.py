@@ -1,4 +1,4 @@
-"""InitProducerId, with ids from blocks of the controller, and DescribeProducers."""
+"""InitProducerId, whose ids come from blocks of the controller, and DescribeProducers."""
 
 from datetime import timedelta
 

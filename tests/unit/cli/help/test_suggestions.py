@@ -66,6 +66,6 @@ def test_the_help_of_every_command_ends_with_an_example_that_parses(
     assert command is not None
     context = click.Context(command, **command.context_settings)
     command.make_parser(context).parse_args(arguments[len(path) :])
-    if path[0] != "pipeline" or path[-1] in ("pipeline", "demo"):  # for jobs see test_pipeline.py
+    if path[0] != "pipeline" or path[-1] in ("pipeline", "demo"):  # test_pipeline.py tests jobs
         assert invoke([*path, "--help"]) == 0
         assert " ".join(capsys.readouterr().out.splitlines()[-1].split()) == example

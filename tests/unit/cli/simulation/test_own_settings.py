@@ -20,7 +20,7 @@ def test_flags_come_first_then_the_topic_then_assumptions() -> None:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[Question]]:
-    """The questions that would be simulated; the simulation is replaced."""
+    """The questions that `whatif` would simulate; the fixture replaces the simulation."""
     noted: list[list[Question]] = []
     monkeypatch.setattr(whatif, "report", lambda questions, *_: noted.append(questions))
     return noted

@@ -135,7 +135,7 @@ def test_a_registration_that_cannot_be(changes: dict[str, Any], error: str) -> N
 
 
 def test_f17_a_fast_restart_does_not_keep_the_place_of_the_process_before() -> None:
-    """The new process may have lost unsynced records, so it is neither in sync nor eligible."""
+    """The new process may have lost unsynced records, so it is removed from the ISR and the ELR."""
     image = cluster(3, {"t": partition(isr=(1, 2), elr=())}, min_isr("t", 2))
     image = after(image, ask(image, registration(1)))
     found = image.topics["t"].partitions[0]

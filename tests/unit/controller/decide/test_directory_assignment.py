@@ -88,7 +88,7 @@ def test_f33_a_lost_directory_takes_its_replicas_and_leaves_the_others() -> None
 
 
 def test_a_replica_on_a_new_disk_is_not_the_last_known_leader_any_more() -> None:
-    """The replica would lead with an empty log, and the others would truncate theirs."""
+    """Otherwise the replica would lead with an empty log, and the others would truncate theirs."""
     placed = partition(
         isr=(), leader=-1, last_known_elr=(1,), directories=(REPLACED, directory(2), directory(3))
     )

@@ -71,7 +71,7 @@ def test_f20_the_last_in_sync_replica_dies_and_nobody_else_is_elected() -> None:
 
 
 def test_f18_below_the_minimum_those_who_left_stay_eligible() -> None:
-    """Below min.insync.replicas nothing is committed, so replicas that leave lack nothing."""
+    """Below min.insync.replicas nothing is committed, so replicas that leave miss nothing."""
     image = fenced(cluster(3, {"t": partition()}, min_isr("t", 2)), 3, 2)
     assert (only(image).leader, only(image).isr, only(image).elr) == (1, (1,), (2,))
 

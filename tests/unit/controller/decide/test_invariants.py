@@ -1,4 +1,4 @@
-"""The image keeps its invariants under any sequence of decisions and is a fold of the records."""
+"""After any sequence of decisions the invariants hold, and the records give the same image."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,9 +1,9 @@
-"""One partition's next state, compared with that of Apache Kafka 4.1 for the same input.
+"""The decision about a partition, compared with that of Apache Kafka 4.1 for the same input.
 
-A line of the golden file is a state, a requested change and Kafka's record for it:
+A line of the golden file has a state, a requested change and Kafka's record. The state is
 replicas|isr|elr|last known elr|adding|removing|leader|recovery|min isr|elr on|election|may lead
-then the target's |isr|replicas|adding|removing|recovery|unclean shutdowns -> the record. In the
-record, - is an unchanged field.
+The change is |isr|replicas|adding|removing|recovery|unclean shutdowns. The record follows after
+`->`, and `-` in the record is an unchanged field.
 """
 
 from collections.abc import Iterable
@@ -122,7 +122,7 @@ def test_an_election_that_may_lose_records_says_so() -> None:
 
 @pytest.mark.parametrize("election", list(Election))
 def test_a_leader_that_the_last_known_one_replaces_unclean_stays_marked(election: Election) -> None:
-    # Kafka clears the mark if the change requests it; we keep it, because records may be lost.
+    # Kafka clears the mark if the change requests it. We keep it, because records may be lost.
     record = _decide(f"1,3|||1|||-1|1|2|1|{election.name}|1,3|-|-|-|-|0|-")
 
     assert record is not None
@@ -130,7 +130,7 @@ def test_a_leader_that_the_last_known_one_replaces_unclean_stays_marked(election
 
 
 def test_nobody_is_the_last_leader_of_a_partition_that_had_none() -> None:
-    # Kafka records the leader -1 as the last known one here.
+    # In this case Kafka records -1 as the last known leader.
     record = _decide("5|5|||||-1|0|1|1|ONLINE|1||-|-|-|-|-")
 
     assert record is not None

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments: replicas are added, catch up, and others are removed; or cancel."""
+"""AlterPartitionReassignments: new replicas catch up, then old ones are removed; cancellation."""
 
 from typing import Any
 

@@ -254,7 +254,7 @@ def test_brokers_that_clients_see_are_in_order() -> None:
 
 
 def test_a_snapshot_amid_a_controlled_shutdown_still_waits_for_who_does_not_know_of_it() -> None:
-    """Found by simulation: after a restart from a snapshot the broker was released at once."""
+    """Simulation found this fault: after a restart from a snapshot, the broker stopped at once."""
     change = r.BrokerRegistrationChangeRecord(
         broker_id=4, broker_epoch=77, in_controlled_shutdown=1
     )

@@ -1,4 +1,4 @@
-"""Kafka's checkpoint files: the format is Kafka's, and no content prevents a start."""
+"""Checkpoint files have Kafka's format, and a broker starts whatever their content is."""
 
 from uuid import UUID
 

@@ -36,7 +36,7 @@ def stopped(epoch: int = 9) -> SimDisk:
 
 
 def by_time(log: PartitionLog) -> None:
-    """Apply retention by time; it deletes once the batch headers have confirmed the time index."""
+    """Apply retention by time, which deletes only after batch headers confirm the time index."""
     log.apply_retention(NOW + 10**12, log.log_end_offset)
     log.repair_indexes()
     log.apply_retention(NOW + 10**12, log.log_end_offset)
@@ -158,7 +158,7 @@ def test_a_run_that_was_registered_and_changed_nothing_stops_in_its_own_epoch() 
 
 
 def test_f11_a_stop_before_every_log_was_checked_is_not_clean() -> None:
-    """A log that was not opened may still be damaged by the power loss, so it must be checked."""
+    """A log that was not opened since the kill may be damaged, so the next start must check it."""
     disk = SimDisk()
     directory = opened(disk)
     for partition in (A, B):

@@ -52,7 +52,7 @@ def test_f06_an_epoch_without_records_is_kept() -> None:
     assert log.latest_epoch == 2
     assert log.epoch_end(1) == EpochEnd(1, 10)
     assert log.epoch_end(2) == EpochEnd(2, 10)
-    # The next epoch begins at the same offset and replaces it.
+    # Epoch 3 begins at the same offset, so it replaces the empty epoch 2.
     log.assign_epoch(3, 10)
     assert log.epoch_end(2) == EpochEnd(1, 10)
     assert log.epoch_end(3) == EpochEnd(3, 10)

@@ -1,4 +1,4 @@
-"""partition.metadata: Kafka's two lines, and a copy of the topic id that survives a flipped bit."""
+"""partition.metadata has Kafka's two lines, and a copy of the topic id for the case of damage."""
 
 from uuid import UUID
 

@@ -53,7 +53,7 @@ def test_cut_drops_the_entries_from_a_key_on(keys: list[int], key: int) -> None:
 @settings(deadline=None, max_examples=40)
 @given(growing, st.integers(0, 3_000))
 def test_zeros_behind_the_entries_are_not_entries(keys: list[int], padding: int) -> None:
-    """Kafka preallocates its indexes; after a kill the unused zeros remain."""
+    """Kafka preallocates its index files, so after a kill they end with unused zeros."""
     disk = SimDisk()
     build(keys, disk).write_out()
     disk.open(PATH).append((bytes(padding),))
@@ -92,7 +92,7 @@ def test_a_time_look_up_starts_before_the_first_record_that_is_new_enough() -> N
     index = TimeIndex(SimDisk(), PATH, 1_000)
     index.add(500, 1_010)
     index.add(600, 1_020)
-    # All records up to 1010 are at most 500, so the searched record may be among them.
+    # The entry (500, 1010) means that no record up to offset 1010 is newer than 500.
     found = [index.entry_before(t) for t in (1, 500, 501, 600, 601)]
     assert found == [None, None, (500, 1_010), (500, 1_010), (600, 1_020)]
     assert index.entry_below(1_020) == (500, 1_010)

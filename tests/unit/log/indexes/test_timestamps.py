@@ -37,7 +37,7 @@ batches = st.lists(
 
 
 def fill(log: PartitionLog, shape: list[tuple[list[int], str, int]]) -> list[tuple[int, int, bool]]:
-    """Append these batches; return (offset, timestamp, is last of its batch) of each record."""
+    """Append these batches; return (offset, timestamp, is last in its batch) of each record."""
     records = []
     for times, compression, size in shape:
         made = build_batch([Record(b"k", bytes(size), t) for t in times], compression=compression)
@@ -120,7 +120,7 @@ def planted(log: PartitionLog, batch: bytes) -> None:
 
 
 def bomb(codec: str, count: int, claimed: int | None = None, newest: int = 9_000) -> bytes:
-    """Small records with one timestamp; only the last has the later one of the header."""
+    """A batch of small records with the timestamp 1000; only the last record is newer."""
     records = [Record(None, None, 1_000)] * count + [Record(None, None, newest)]
     made = bytearray(build_batch(records, leader_epoch=1, compression=codec))
     if claimed is not None:

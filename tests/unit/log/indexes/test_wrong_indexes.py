@@ -1,4 +1,4 @@
-"""A wrong index makes a read scan batches, is rebuilt from them, and is reported."""
+"""If an index is wrong, a read scans the batches; the index is rebuilt and the damage reported."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ def repaired(log: PartitionLog) -> list[str]:
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("bit", [0, 7, 24, 31, 32, 39, 63])
 def test_f55_no_bit_of_an_index_makes_a_record_unreadable(suffix: str, bit: int) -> None:
-    """Bit 7 is the sign of the first entry's key, bit 39 that of an offset index's position."""
+    """Bit 7 is the first key's sign; in an offset index, bit 39 is the sign of the position."""
     for number, _ in enumerate(indexes(written().disk, suffix)):
         wrote = written()
         path = indexes(wrote.disk, suffix)[number]

@@ -26,7 +26,7 @@ def produce(
 
 
 def repeated(first: int, last: int) -> Appended:
-    """The result of a duplicate, with the timestamp of the stored batch, as in Kafka."""
+    """The result for a duplicate batch; as in Kafka, it has the timestamp of the stored batch."""
     return Appended(first, last, NOW + last - first, duplicate=True)
 
 
@@ -80,7 +80,7 @@ def test_a_new_epoch_begins_at_zero() -> None:
     produce(log, 0, epoch=0)
     assert produce(log, 5, epoch=1) is ErrorCode.out_of_order_sequence_number
     assert isinstance(produce(log, 0, epoch=1), Appended)
-    # The batches of the old epoch are no longer duplicates.
+    # A batch of the old epoch is refused, and is not treated as a duplicate.
     assert produce(log, 0, epoch=0) is ErrorCode.invalid_producer_epoch
 
 
@@ -103,7 +103,7 @@ def test_the_sequence_wraps_after_the_largest_int() -> None:
 
 def test_the_sequence_wraps_inside_a_batch() -> None:
     log = new_log()
-    produce(log, MAX_SEQUENCE - 1, 5)  # max - 1, max, 0, 1, 2
+    produce(log, MAX_SEQUENCE - 1, 5)  # its sequences are max - 1, max, 0, 1 and 2
     assert produce(log, MAX_SEQUENCE - 1, 5) == repeated(0, 4)
     assert produce(log, 3) == Appended(5, 5, -1)
 
@@ -113,7 +113,7 @@ def test_f44_the_cache_does_not_outlive_truncated_offsets() -> None:
     for sequence in range(10):
         produce(log, sequence)
     log.truncate_to(4, NOW)
-    # Sequences 4 to 9 are truncated and count as new; 3 is the last one.
+    # The last sequence is now 3, so the truncated sequences 4 to 9 count as new.
     assert produce(log, 9) is ErrorCode.out_of_order_sequence_number
     assert produce(log, 4) == Appended(4, 4, -1)
     assert produce(log, 3) == repeated(3, 3)
@@ -145,7 +145,7 @@ def test_state_survives_a_restart(clean: bool) -> None:
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("since_roll", [0, 1, 2, 3, 4, 5])
 def test_f44_the_window_of_five_outlives_a_restart(clean: bool, since_roll: int) -> None:
-    """A snapshot has only the last batch of each producer, but a client may have five in flight."""
+    """A snapshot has each producer's last batch, but a client may retry any of its last five."""
     disk = SimDisk()
     log = open_log(disk)
     sequence = 0
@@ -228,7 +228,7 @@ def test_f44_after_a_cut_the_state_is_that_of_a_log_that_never_was_longer(
     if reopen:
         log = open_log(disk)
     assert log.log_end_offset == twin.log_end_offset
-    # Recovery searches only a part of the log for the last five batches; older ones may be missing.
+    # Recovery reads only a part of the log, so it may not know all of the last five batches.
     for producer in range(3):
         for sequence in range(following[producer] + 2):
             found = produce(log, sequence, producer=producer)

@@ -1,6 +1,6 @@
-"""A log that was damaged while closed is complete when it is opened, or reports the damage.
+"""If a log was damaged while it was closed, it is complete after opening or reports the damage.
 
-No reader ever gets other records than those that were written (F54 to F56).
+A reader never gets a record that was not written (F54 to F56).
 """
 
 from itertools import permutations
@@ -65,8 +65,8 @@ def test_f54_a_sound_log_is_opened_without_a_word(clean: bool) -> None:
 @given(st.lists(damages, min_size=1, max_size=3), st.booleans())
 @example([Damage("later segment", 0, 0, 0)], True)
 @example([Damage("garbage behind", 32, 0, 0), Damage("later segment", 0, 0, 0)], True)
-@example([Damage("flip", 33, 0, 0), Damage("directory", 1, 0, 0)], False)  # epochs, first log
-@example([Damage("flip", 57, 0, 148_968)], True)  # an offset beyond the range of an index
+@example([Damage("flip", 33, 0, 0), Damage("directory", 1, 0, 0)], False)  # epoch file, log file
+@example([Damage("flip", 57, 0, 148_968)], True)  # the offset becomes too large for an index
 def test_f54_a_damaged_log_is_whole_or_says_so(struck: list[Damage], clean: bool) -> None:
     wrote = written(clean=clean)
     done = [strike(wrote, one) for one in struck]
@@ -102,7 +102,7 @@ def last_batches(wrote: Written) -> list[tuple[str, int]]:
 def test_f54_a_wrong_offset_at_the_end_of_a_segment_does_not_condemn_the_next_ones(
     clean: bool, bits: range
 ) -> None:
-    """The last batch claims offsets of the next segment, which is intact."""
+    """The last batch of a segment claims offsets of the next segment, which is intact."""
     found = last_batches(written(clean=clean))
     for number, (path, last) in enumerate(found):
         for bit in bits:
@@ -122,7 +122,7 @@ def test_f54_a_wrong_offset_at_the_end_of_a_segment_does_not_condemn_the_next_on
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("is_swap", [True, False])
 def test_f54_a_producer_snapshot_of_another_offset_is_not_used(clean: bool, is_swap: bool) -> None:
-    """Its checksum is right. With it, the log would refuse or repeat the producer's next batch."""
+    """The snapshot is intact, but belongs to another offset, so it has a wrong last sequence."""
     names = [name for name in _idempotent(clean).list(DIRECTORY) if name.endswith(".snapshot")]
     for one, other in permutations(names, 2):
         disk = _idempotent(clean)
@@ -139,7 +139,7 @@ def test_f54_a_producer_snapshot_of_another_offset_is_not_used(clean: bool, is_s
 
 
 def _idempotent(clean: bool) -> SimDisk:
-    """A log of one idempotent producer, in several segments. Its first batches have none."""
+    """A log in several segments; all but the first batches come from one idempotent producer."""
     disk = SimDisk()
     log = open_log(disk, CONFIG)
     for number in range(BATCHES):

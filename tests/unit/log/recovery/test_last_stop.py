@@ -1,4 +1,4 @@
-"""After a kill the machine has lost no write, so damage does not end a log (F47)."""
+"""A killed process loses no write, so recovery does not truncate a log at a damaged batch (F47)."""
 
 from uuid import UUID
 
@@ -81,7 +81,7 @@ def test_f47_leader_epochs_that_are_missing_after_a_kill_are_reported() -> None:
     assert any("leader epochs are missing" in note for note in log.recovery.notes)
 
 
-# -- how a log directory knows
+# -- how a log directory knows whether the process was killed or the machine rebooted
 
 
 def started(disk: SimDisk, *, is_all_open: bool = True) -> PartitionLog:
@@ -99,7 +99,7 @@ def filled(log: PartitionLog) -> None:
 
 
 def end_after_damage(disk: SimDisk) -> int:
-    """Damage a batch in the middle, and return where the log then ends."""
+    """Damage a batch in the middle, open the log again, and return its end offset."""
     disk.kill()
     path, at, _ = places(disk)[BATCHES // 2]
     disk.flip_bit(path, 8 * (at + 70))

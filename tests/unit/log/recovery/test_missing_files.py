@@ -1,4 +1,4 @@
-"""Files of a clean shutdown that are missing at the next start are reported."""
+"""If files are missing after a clean shutdown, the next start reports it."""
 
 import pytest
 from tests.unit.log.support import NOW, SMALL, append, base_offsets, batch

@@ -198,7 +198,7 @@ def strike(byte: int, *, number: int = 5, count: int = 12) -> tuple[SimDisk, byt
 
 @pytest.mark.parametrize("byte", [8, 16, 20, 25, 60, 90])
 def test_f47_a_flipped_bit_in_synced_data_deletes_nothing_behind_it(byte: int) -> None:
-    """The bytes are in the length, magic, checksum, attributes, count and a record."""
+    """The bytes are in the length, magic, checksum, last offset delta, count and a record."""
     disk, written = strike(byte)
     log = open_log(disk, ONE_SEGMENT, recovery_point=12)
 
@@ -208,7 +208,7 @@ def test_f47_a_flipped_bit_in_synced_data_deletes_nothing_behind_it(byte: int) -
     assert raw(log, 0, 5) == written[: 5 * size]
     assert log.read(5, 1_000, 12, at_least_one=True) is ErrorCode.corrupt_message
     assert raw(log, 6) == written[6 * size :]
-    # A read that starts before the damage stops there.
+    # A read that starts before the damaged batch ends right before it.
     result = log.read(3, 1 << 20, 12, at_least_one=True)
     assert isinstance(result, ReadResult)
     assert result.slice is not None
@@ -343,7 +343,7 @@ def test_indexes_that_are_missing_or_wrong_are_rebuilt(
         case _:
             disk.write_file(path, disk.read_file(f"{DIRECTORY}/{bases[2]:020d}{suffix}"))
     if clean and damage != "missing":
-        return  # after a clean shutdown indexes are trusted, as in Kafka
+        return  # as in Kafka, indexes are trusted after a clean shutdown
     log = open_log(disk, clean=clean, recovery_point=200)
     assert log.recovery.notes or damage in ("torn", "of another file") or suffix == ".timeindex"
     check_sound(log)
@@ -403,7 +403,7 @@ def test_a_gap_between_unsynced_segments_ends_the_log() -> None:
 
 
 def test_old_bytes_behind_new_ones_end_the_log() -> None:
-    """As after a truncation that was never synced."""
+    """The log looks as after a truncation that was never synced."""
     disk = SimDisk()
     file = open_log(disk, ONE_SEGMENT)
     append(file, epoch=3)

@@ -82,7 +82,7 @@ def test_a_cut_and_the_same_length_again_is_not_taken_for_synced() -> None:
         append(log, epoch=2)
     _, again = log.begin_flush(NOW)
     assert again == up_to
-    log.flushed(up_to)  # the first of the two flushes
+    log.flushed(up_to)  # the first flush ends; it began before the truncation
     assert log.recovery_point == 4
 
 

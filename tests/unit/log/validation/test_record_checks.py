@@ -20,7 +20,7 @@ COMPACTED = LogConfig(
     max_message_bytes=1 << 24, segment_bytes=1 << 26, cleanup_policy=frozenset({"compact"})
 )
 DENSE = [Record(b"k", None, NOW)] * 100_000
-"""Distinct records of few bytes: zstd packs several into one byte."""
+"""Many small records with different offsets; zstd compresses several of them into one byte."""
 
 
 def offered(batch: bytes, log: PartitionLog) -> Appended | AppendRefused | RecordCheck:
@@ -28,7 +28,7 @@ def offered(batch: bytes, log: PartitionLog) -> Appended | AppendRefused | Recor
 
 
 def appended(batch: bytes, config: LogConfig = LARGE) -> Appended | AppendRefused:
-    """Append as the node does; if a job checks the batch, nothing is written before it ends."""
+    """Append as the node does; if a job checks the batch, the log is not written before it ends."""
     log = new_log(config)
     outcome = offered(batch, log)
     if isinstance(outcome, RecordCheck):

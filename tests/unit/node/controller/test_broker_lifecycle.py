@@ -1,4 +1,4 @@
-"""A broker registers until it is accepted, sends heartbeats, and asks before it shuts down."""
+"""A broker retries its registration, sends heartbeats, and asks the controller before it stops."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -42,7 +42,7 @@ HEARD = BrokerHeartbeatResponse(
 
 
 def disk_of_epoch(epoch: int, interrupted: UUID | None = None) -> SimDisk:
-    """The disk after a clean shutdown in this epoch and, if given, an interrupted start."""
+    """The disk after a clean shutdown in this epoch; with `interrupted`, also after that start."""
     disk = SimDisk()
     mark = CleanShutdownMark(disk)
     mark.set(epoch)
@@ -52,7 +52,7 @@ def disk_of_epoch(epoch: int, interrupted: UUID | None = None) -> SimDisk:
 
 
 class LifecycleHost:
-    """Acts as the controller: the test sees each request and answers it when it wants."""
+    """Acts as the controller: the test sees each request and decides when to answer it."""
 
     def __init__(self, interrupted: UUID | None = None) -> None:
         self.clock, self.timers = Clock(0), Timers()
@@ -204,7 +204,7 @@ def test_f17_what_it_proves_is_noted_before_it_registers() -> None:
 
 @pytest.mark.parametrize("refusals", [0, 3])
 def test_f17_the_run_of_an_interrupted_start_is_settled_first(refusals: int) -> None:
-    """The interrupted process may have been registered, in an epoch that is unknown here."""
+    """The controller may have registered the interrupted process, in an epoch unknown here."""
     host = LifecycleHost(interrupted=UUID(int=4_711))
     host.life.register()
     for _ in range(refusals):

@@ -46,7 +46,7 @@ def started(*disks: SimDisk, seed: int = 1) -> Bench:
 
 
 def test_a_group_whose_offsets_cannot_all_be_read_is_not_served() -> None:
-    """Otherwise its consumers would start at an old, the earliest or the latest offset (F45)."""
+    """Otherwise its consumers would start at a wrong offset: old, earliest or latest (F45)."""
     node = started()
     node.ask(create_topic("orders"))
     node.ask(ask(10, key_type=0, coordinator_keys=("readers",)))

@@ -1,4 +1,4 @@
-"""The producer of replication events, with a cluster whose answers come from the test."""
+"""The producer of replication events; the test gives the answers of the cluster."""
 
 from collections.abc import Callable
 from datetime import timedelta

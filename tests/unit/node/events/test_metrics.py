@@ -61,7 +61,7 @@ def test_a_broker_counts_what_it_holds_and_what_passes_through() -> None:
 def test_a_replica_that_is_only_being_added_is_not_missed(
     in_sync: tuple[int, ...], missed: int
 ) -> None:
-    """As in Kafka, replicas that are being added do not count: the target size here is three."""
+    """As in Kafka, replicas that are being added do not count, so the target size here is three."""
     replicas = (1, 2, 4, 3)
     held = Replica(TopicPartition("orders", 0), TOPIC_ID, new_log(), 0, Clock(NOW), Owner())
     held.lead(1, 5, IsrAgreed(frozenset(in_sync), frozenset(replicas), 7, 1))

@@ -93,7 +93,7 @@ def test_f62_a_log_that_refuses_to_be_written_to_does_not_hold_up_the_others(
 
 
 def answer_unless(follower: Following, bad: set[int], *, loses: bool) -> set[int]:
-    """The leader's next answer; it fails while a bad partition is in the session."""
+    """Give the leader's next answer, which fails if a bad partition is in the session."""
     asked = follower.asked
     assert asked is not None
     if asked.session_epoch == 0:
@@ -116,7 +116,7 @@ def answer_unless(follower: Following, bad: set[int], *, loses: bool) -> set[int
 def test_f62_partitions_at_which_whole_answers_fail_are_found_and_left_out(
     bad: set[int], loses: bool
 ) -> None:
-    """The answer closes the connection or is unreadable, so the bad partition is not known."""
+    """The leader closes the connection or sends garbage, so it does not name the bad partition."""
     follower = Following()
     follow(follower, 7)
     follower.session = set(range(7))  # type: ignore[attr-defined]
@@ -131,7 +131,7 @@ def test_f62_partitions_at_which_whole_answers_fail_are_found_and_left_out(
         if served == good:
             break
 
-    # Good partitions are soon fetched again; a bad one costs one failed fetch per retry.
+    # From now on, only the rare retries of the bad partitions make a fetch fail.
     lost = 0
     for _ in range(100):
         while follower.asked is None:
@@ -142,7 +142,7 @@ def test_f62_partitions_at_which_whole_answers_fail_are_found_and_left_out(
 
 
 def test_f62_a_leader_that_fails_every_fetch_puts_no_partition_back() -> None:
-    """The leader closes each connection before it answers; later it recovers."""
+    """The leader closes every connection without an answer, and recovers later."""
     follower = Following()
     logs = follow(follower, 9)
     for _ in range(200):

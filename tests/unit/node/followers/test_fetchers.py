@@ -1,4 +1,4 @@
-"""One fetcher per leader, which is kept while partitions are followed there."""
+"""A node has one fetcher per leader, and keeps it while it follows partitions of that leader."""
 
 from uuid import UUID
 
@@ -53,7 +53,7 @@ class Follower:
 
 
 def test_f31_the_same_leader_in_the_same_epoch_is_followed_on_as_before() -> None:
-    """Every image of a new controller repeats it; a restart would cost a round trip or more."""
+    """Images repeat the leader and epoch; a restart of the fetcher would cost a round trip."""
     follower = Follower()
     follower.fetchers.follow(follower.replica, LEADER, 7)
     assert len(follower.asked_for()) == 1

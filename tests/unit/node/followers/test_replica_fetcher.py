@@ -60,7 +60,7 @@ def test_it_cuts_where_the_leader_parts_and_asks_on_from_there() -> None:
 
 
 def test_f09_a_late_answer_of_an_earlier_epoch_cuts_nothing() -> None:
-    """Asked in epoch 3; then this node leads in 4 and writes, and follows that broker in 5."""
+    """The node fetches in epoch 3, leads and writes in epoch 4, and follows again in epoch 5."""
     follower = Following()
     replica = follower.replica()
     replica.log.append_as_follower(records(0, 2, count=1))
@@ -104,7 +104,7 @@ def test_f09_a_late_answer_out_of_range_does_not_empty_the_log() -> None:
 
 
 def test_f05_a_new_epoch_under_the_same_leader_is_not_forgotten_when_it_is_added() -> None:
-    """A leader adds named partitions, then removes forgotten ones: a request must not do both."""
+    """If a request both names and forgets a partition, the leader adds it and then removes it."""
     follower = Following()
     replica = follower.replica()
     follower.fetcher.follow(replica, 3)
@@ -138,7 +138,7 @@ def test_one_partition_in_error_waits_and_does_not_hold_up_the_others() -> None:
     follower.answer(fetched(0))
     follower.answer(fetched(1, error=NOT_LEADER))
 
-    # In the session, the leader would at once answer with the same error, again and again.
+    # If partition 1 stayed in the session, the leader would answer at once with the same error.
     assert follower.forgotten() == [1]
     follower.answer(fetched(0, records=records(0, 3)))
     assert list(follower.asked_for()) == [0]
@@ -173,13 +173,13 @@ def test_after_any_failure_the_session_begins_anew_with_everything() -> None:
         fail()
         follower.advance(50)
         assert sorted(follower.asked_for()) == [0, 1]
-        # The id of the old session, so that the leader closes it.
+        # The request names the old session, so that the leader closes it.
         assert (follower.asked.session_id, follower.asked.session_epoch) == (SESSION, 0)
         follower.answer(fetched(0), fetched(1))
 
 
 def test_what_is_not_durable_yet_is_not_claimed() -> None:
-    """flush.messages=1: a fetch from an offset claims that all earlier records are held."""
+    """With flush.messages=1, a fetch from an offset claims that all earlier records are flushed."""
     follower = Following()
     replica = follower.replica(config=DURABLE)
     follower.fetcher.follow(replica, 3)
@@ -194,7 +194,7 @@ def test_what_is_not_durable_yet_is_not_claimed() -> None:
 
 
 def test_what_waits_for_its_flush_is_not_sent_again_meanwhile() -> None:
-    """If it stayed in the session, the leader would at once send the same records again."""
+    """If the partition stayed in the session, the leader would send the same records again."""
     follower = Following()
     slow, quick = follower.replica(0, config=DURABLE), follower.replica(1)
     follower.fetcher.follow(slow, 3)
@@ -253,7 +253,7 @@ def test_out_of_range_within_the_leaders_log_keeps_what_is_here() -> None:
 
 
 def test_an_empty_log_past_the_leaders_end_goes_back_to_its_start() -> None:
-    """The follower's records were deleted; then a shorter log was elected uncleanly."""
+    """The follower's records were deleted; then a replica with a shorter log became leader."""
     follower = Following()
     replica = follower.replica()
     replica.restart_at(100)

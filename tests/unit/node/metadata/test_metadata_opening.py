@@ -1,4 +1,4 @@
-"""A single controller with damaged metadata has all of it, or reports the damage (F57)."""
+"""If its metadata is damaged, a single controller has all of it or reports the damage (F57)."""
 
 from copy import deepcopy
 from functools import cache
@@ -58,7 +58,7 @@ def test_f57_the_only_controller_has_everything_or_says_what_is_wrong(
     kind: str, cleanly: bool, with_snapshots: bool, seed: int
 ) -> None:
     disk = used(cleanly, with_snapshots)
-    # Damage one file at a time: without the mark, a damaged end counts as torn.
+    # Do not swap the mark with a log file: without the mark, a damaged end counts as torn.
     is_for_two = kind in ("swap", "copy over")
     done = damage(
         disk, kind, Random(seed), lambda path: not is_for_two or path != metadata_mark.PATH
@@ -79,7 +79,7 @@ def test_f57_the_only_controller_has_everything_or_says_what_is_wrong(
 
 @pytest.mark.parametrize("cleanly", [True, False])
 def test_f57_every_bit_of_a_small_log_counts(cleanly: bool) -> None:
-    """Samples bits over the whole file: offsets, epochs, checksums and records."""
+    """The test samples bits of the whole file: offsets, epochs, checksums and records."""
     path = f"{DIRECTORY}/{0:020d}.log"
     size = used(cleanly).size(path)
     for bit in range(0, size * 8, 61):
@@ -101,7 +101,7 @@ def test_f59_a_file_beside_the_log_that_is_gone_or_garbage_is_made_anew(name: st
 
 
 def test_f57_a_lost_metadata_directory_is_not_a_new_cluster() -> None:
-    """The same holds if the mark is lost as well, as long as there are partitions."""
+    """This holds even if the mark is also lost, as long as there are partitions."""
     for also in ([], [metadata_mark.PATH, "recovery-point-offset-checkpoint"]):
         disk = used(cleanly=True)
         disk.remove_tree(DIRECTORY)

@@ -78,7 +78,7 @@ def test_f47_a_damaged_snapshot_that_nothing_can_replace_is_told_in_a_sentence()
     node.disk.kill()
     node.disk.flip_bit(newest, 8 * 100)
 
-    for seed in (8, 9):  # every start reports it, and changes nothing
+    for seed in (8, 9):  # every start reports the damage and changes nothing
         with pytest.raises(UnusableMetadata, match="restore the directory from a copy"):
             Bench(1, node.disk, seed=seed)
     assert node.disk.exists(newest)

@@ -1,7 +1,7 @@
 """Two leaders for comparison: one uses fetch sessions, the other reads every partition each time.
 
-Both get the same appends, fetches, changes of leader and time. The second one defines the correct
-answer of a session: it reads all partitions and leaves out those that have not changed.
+Both leaders get the same appends, fetches, leader changes and times. The second leader defines the
+correct answer of a session: it reads all partitions and leaves out those that have not changed.
 """
 
 from collections import OrderedDict
@@ -56,7 +56,7 @@ PARTITIONS = 4
 
 
 class Leader:
-    """Leads every partition, and keeps the bytes of its answers and its proposals."""
+    """Leads every partition, and keeps its answers and its ISR proposals for comparison."""
 
     def __init__(self) -> None:
         self.clock, self.timers, self.owner = Clock(NOW), Timers(), Owner()
@@ -72,7 +72,7 @@ class Leader:
         )
         self.answers: list[tuple[int, bytes]] = []
         self.last: dict[int, FetchResponse] = {}
-        """The newest answer to each reader without a waiting fetch."""
+        """Reader -> its newest answer; a reader whose fetch is waiting has no entry."""
         self.acks: list[Any] = []
         placed = [partition(ME, (ME, *FOLLOWERS)) for _ in range(PARTITIONS)]
         self.image = image(topic("orders", TOPIC_ID, *placed))
@@ -145,7 +145,7 @@ class Leader:
 
     def _answered(self, reader: int, response: FetchResponse) -> None:
         self.last[reader] = response
-        # The current leader comes from the image and not from the read.
+        # Leave out the current leader, which comes from the image and not from the read.
         bare = FetchResponse(
             [
                 (ref, [row._replace(current_leader=None) for row in rows])
@@ -159,7 +159,7 @@ class Leader:
     # -- what must be the same ---------------------------------------------------------------------
 
     def known(self) -> list[Any]:
-        """The state of each partition, and all that the leader knows of its followers."""
+        """The state of each partition, and everything that the leader knows about its followers."""
         rows: list[Any] = []
         for replica in self.partitions:
             replica.refresh_progress()

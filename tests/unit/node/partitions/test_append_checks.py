@@ -1,4 +1,4 @@
-"""Produce when a job checks the records first: batches keep their order."""
+"""If a job checks the records of a Produce first, the batches keep their order."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def produced(answer: Any) -> list[tuple[ErrorCode, int]]:
 
 
 def count_in(node: Bench, partition: int = 0) -> int:
-    """The number of records that a consumer reads in the first batches."""
+    """The number of records that a consumer gets with its first fetch."""
     [(_, [fetched])] = node.ask(fetch_from("orders", {partition: 0})).topics
     return len(records_in(fetched.records))
 

@@ -1,4 +1,4 @@
-"""Changes of the image with more partitions than a node opens at once."""
+"""Changes of the image that affect more partitions than a node processes at once."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def only(answer: Any) -> Any:
 def test_nothing_is_written_to_or_read_from_the_namesake_of_a_deleted_topic(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """F52: both changes come at once, and the last partition is processed late."""
+    """F52: the node gets deletion and creation at once, and processes the last partition late."""
     node = Bench()
     node.ask(create_topic("orders", 3))
     node.ask(produce_to("orders", {2: batch(b"old")}))

@@ -1,4 +1,4 @@
-"""AlterPartition requests: after which answers the high watermark ignores the proposed replica."""
+"""AlterPartition: after which errors the high watermark does not wait for a proposed replica."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -30,7 +30,7 @@ ME, SECOND, THIRD = 1, 2, 3
 
 
 class ProposingLeader(Owner):
-    """A leader of three replicas; the third has just caught up, and its addition is proposed."""
+    """A leader of three replicas; the third has caught up, so the leader proposes to add it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -181,7 +181,7 @@ def test_an_expansion_is_told_when_it_is_agreed_and_only_then() -> None:
 
 
 def test_an_expansion_that_ends_a_reassignment_is_told_as_it_was_made() -> None:
-    """The controller also drops the removed replicas, in a new leader epoch."""
+    """The controller drops the removed replicas and begins a leader epoch in the same change."""
     owner = ProposingLeader()
 
     owner.answer(ErrorCode.none, (ME, THIRD), 5, leader_epoch=8)

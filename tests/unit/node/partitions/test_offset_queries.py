@@ -1,4 +1,4 @@
-"""ListOffsets by time runs in a job; its result is used only if it is still valid."""
+"""ListOffsets by time runs in a job; the result is used only if it is still valid at the end."""
 
 from typing import Any
 

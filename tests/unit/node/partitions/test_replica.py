@@ -40,7 +40,7 @@ def heard(replica: Replica, offset: int) -> None:
 
 
 def parked(replica: Replica, end: int) -> list[list[AppendResult]]:
-    """Park a write with acks=all that ends at this offset; return the list for its answer."""
+    """Let a write with acks=all wait for this offset; return the list that will get its answer."""
     answers: list[list[AppendResult]] = []
     pending = Pending([AppendResult(ErrorCode.none, 0)], answers.append, AppendResult)
     pending.expect(0)
@@ -82,7 +82,7 @@ def test_no_leadership_begins_in_an_epoch_that_the_log_has_left_behind() -> None
 
 
 def test_a_flush_begun_before_what_was_acknowledged_takes_nothing_back() -> None:
-    """The timer flushes up to 4; 9 are acknowledged without a flush; a flush up to 15 must wait."""
+    """The first flush goes up to 4 and ends late, when all records up to 9 are already visible."""
     owner = Owner()
     replica = new_replica(owner, replace(SMALL, flush_messages=10, flush_ms=1_000))
     replica.lead(ME, 1, agreed(ME))
@@ -106,7 +106,7 @@ def test_a_flush_begun_before_a_cut_shows_nothing_past_the_end_of_the_log() -> N
     replica.lead(ME, 1, agreed(ME, OTHER))
     for _ in range(6):
         write(replica)
-    owner.finish_flush()  # the first flush; the flush of all six records is now in progress
+    owner.finish_flush()  # the first flush ends; the flush of all six records begins
     replica.resign(ErrorCode.not_leader_or_follower)
     replica.truncate(3)
     replica.lead(ME, 2, agreed(ME, epoch=1))

@@ -1,7 +1,7 @@
-"""A session gives, byte for byte, the answers of a walk over all of its partitions.
+"""A session gives the same answers, byte for byte, as a leader that reads all partitions each time.
 
-The leader's knowledge of the followers is the same as well, although it does not see a fetch for
-each partition: when a follower fetched last, and when it was caught up (F24, F25, F26).
+Both leaders also know the same about their followers: when each fetched last, and when it was
+caught up (F24, F25, F26). With a session, a fetch does not name every partition.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ class Both:
         assert self.sessions.owner.proposals == self.walking.owner.proposals
 
     def compare(self) -> None:
-        """Compare both leaders. Do not call it after each step: it refreshes idle partitions."""
+        """Compare both leaders; not after each step, because `known` refreshes idle partitions."""
         assert self.sessions.known() == self.walking.known()
 
     def fetch(self, reader: int, least: int, most: int, wait: int) -> None:
@@ -80,7 +80,7 @@ class Both:
         self.each(lambda leader: leader.ask(reader, message))
 
     def keep_up(self, reader: int, times: int) -> None:
-        """Fetch until no records are left and the partitions are idle."""
+        """Fetch this many times, and let 50 ms pass after each fetch."""
         for _ in range(times):
             self.fetch(reader, 1, 5_000, 0)
             self.each(lambda leader: leader.pass_time(50))
@@ -228,7 +228,7 @@ def test_f24_idle_followers_stay_in_sync_though_no_partition_is_ever_mentioned()
     for follower in FOLLOWERS:
         both.keep_up(follower, 20)
     both.each(lambda leader: leader.check_lag(500))
-    both.each(lambda leader: leader.pass_time(60_000))  # also while they do not fetch at all
+    both.each(lambda leader: leader.pass_time(60_000))  # in this time they do not fetch at all
     both.each(lambda leader: leader.check_lag(500))
 
     assert not both.sessions.owner.proposals

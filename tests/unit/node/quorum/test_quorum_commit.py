@@ -1,4 +1,4 @@
-"""A voter of three, whose peers are played by the test: when a record is committed."""
+"""When one of three voters commits a record; the test acts as the two other voters."""
 
 from typing import Any
 from uuid import UUID
@@ -76,7 +76,7 @@ class Voter:
         self.bench.send_frame(conn, frame[4:])
 
     def begin_epoch(self, epoch: LeaderEpoch) -> None:
-        """Peer 2 becomes leader."""
+        """Peer 2 becomes leader and announces the epoch to node 1."""
         partition = begin.PartitionData(
             partition_index=0, voter_directory_id=None, leader_id=2, leader_epoch=epoch
         )
@@ -136,7 +136,7 @@ class Voter:
 
 
 def of_epoch_1() -> bytes:
-    """The records of leader 2: its leader change at offset 0, a topic at 1."""
+    """The records of leader 2: a leader change at offset 0, and a topic at offset 1."""
     change = Record(control_key(ControlType.LEADER_CHANGE), b"\0\0\0\0\0\2\1\1\0", 0)
     topic = TopicRecord(name="orders", topic_id=UUID(int=7))
     return build_batch([change], 0, leader_epoch=1, is_control=True) + build_batch(
@@ -145,7 +145,7 @@ def of_epoch_1() -> bytes:
 
 
 def test_records_of_an_earlier_epoch_are_committed_only_with_one_of_the_leaders_own() -> None:
-    """Raft's rule also holds if the new leader syncs these records only after its election."""
+    """Raft's commit rule holds even if the new leader syncs the old records after its election."""
     voter = Voter()
     voter.begin_epoch(1)
     voter.replicate(of_epoch_1(), epoch=1)
@@ -154,7 +154,7 @@ def test_records_of_an_earlier_epoch_are_committed_only_with_one_of_the_leaders_
     voter.grant_vote(epoch=1)
     voter.grant_vote(epoch=2)
 
-    voter.end_one_flush()  # the records of epoch 1; the leader change of epoch 2 is not synced
+    voter.end_one_flush()  # syncs epoch 1, but not the leader change of epoch 2
     answer = voter.fetch_by_peer_3(2, last_epoch=1, epoch=2)
     assert answer.error is ErrorCode.none
     assert answer.high_watermark <= 0, "committed by counting replicas of an earlier epoch"

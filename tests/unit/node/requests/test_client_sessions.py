@@ -1,4 +1,4 @@
-"""A client's connection: answers leave in the order of requests, and too many stop the reading."""
+"""Answers leave in the order of the requests; if too many are unanswered, reading stops."""
 
 from tests.sim.messages import ask, batch, create_topic, fetch_from, produce_to
 from tests.unit.node.bench import Bench
@@ -69,7 +69,7 @@ def test_reading_stops_at_the_limit_and_goes_on_when_half_is_done() -> None:
 
 
 def test_f63_a_connection_waits_with_two_fetches_at_most() -> None:
-    """One append resumes every fetch that waits for it, in one pass of the loop."""
+    """The limit exists because one append resumes all waiting fetches in one pass of the loop."""
     node = bench()
     conn = node.connect()
     assert node.send(conn, WAITING) == []

@@ -1,7 +1,8 @@
 """No request of any API blocks the node for longer than a slice (F63).
 
-Work is counted in function calls, so that the limit is the same on every machine: 65,000 calls take
-less than 10 milliseconds. A handler without slices would need far more for a long request.
+The tests count work in function calls, so that the limit is the same on every machine. 65,000
+calls take less than 10 milliseconds. Without slices, a long request would need far more calls in
+one event.
 """
 
 import struct
@@ -40,7 +41,7 @@ BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
 
 class MeteredBench(Bench):
-    """Counts the function calls of each event."""
+    """Keeps the largest number of function calls that one event has caused."""
 
     most_calls = 0
     is_metered = False

@@ -1,4 +1,4 @@
-"""Bad requests of a client at worst close its own connection."""
+"""If a client sends a bad request, the node closes at most this client's connection."""
 
 from struct import pack
 from unittest.mock import ANY
@@ -126,7 +126,7 @@ def test_a_closed_connection_is_told_once(node: Bench) -> None:
 
 
 def test_a_client_id_as_long_as_can_be_joins_a_group(node: Bench) -> None:
-    """The member id is longer than the client id, and must still fit the same string type."""
+    """The member id contains the client id, but must not exceed the longest string."""
     name = b"x" * 32_767
     node.ask(ask(10, key_type=0, coordinator_keys=("readers",)))
     conn = node.connect()

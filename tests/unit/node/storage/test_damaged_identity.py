@@ -61,7 +61,7 @@ def test_f59_an_identity_without_a_copy_is_asked_for_in_one_sentence(content: by
 
 
 def test_f59_a_directory_with_partitions_is_not_taken_for_a_new_one() -> None:
-    """With a new id the cluster would consider its partitions lost."""
+    """If the directory got a new id, the cluster would consider its partitions lost."""
     node = Bench(1, formatted(), formatted(seed=3), log_dirs="one,two")
     node.ask(create_topic("orders", 4))
     node.ask(produce_to("orders", {index: batch(b"x") for index in range(4)}))

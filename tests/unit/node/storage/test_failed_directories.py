@@ -1,4 +1,4 @@
-"""F33: a failed log directory is out of use; the last one, or the metadata log's, stops a node."""
+"""F33: a node stops using a failed directory, and stops if it was the last or has the metadata."""
 
 from datetime import timedelta
 from typing import Any
@@ -50,7 +50,7 @@ def write(node: Bench, *partitions: int, size: int = 10) -> list[ErrorCode]:
 
 
 def look_for_a_time(node: Bench, index: int) -> ErrorCode:
-    """Let the log read its records, by a ListOffsets request."""
+    """Send a ListOffsets request by time, so that the log reads its records."""
     partition = ListOffsetsPartition(partition_index=index, timestamp=1)
     topic = ListOffsetsTopic(name="orders", partitions=(partition,))
     answer = node.ask(ask(2, replica_id=-1, isolation_level=0, topics=(topic,)))
@@ -211,7 +211,7 @@ def test_f33_a_broker_whose_controller_does_not_hear_of_the_failure_stops() -> N
     [index] = placed_in(node, 1)
     node.send(node.connect(), produce_to("orders", {index: batch(b"x")}))
     node.fail_flush("Input/output error")
-    # Without further fsyncs no decision of the controller is committed.
+    # The test completes no further fsync, so the controller cannot commit a decision.
     node.pass_time(node.settings.log_dir_failure_timeout_ms - 1)
     assert node.stopped is None
     node.pass_time(1)
@@ -279,7 +279,7 @@ def test_a_directory_that_cannot_be_read_at_the_start_is_out_of_use() -> None:
 
 
 def test_a_new_disk_in_the_place_of_an_old_one_is_taken_into_use() -> None:
-    """Replicas of the old disk start empty, and lead only after an explicit election."""
+    """Replicas start empty on the new disk, and lead only after an unclean election."""
     node = two_directories(4)
     write(node, 0, 1, 2, 3)
     broken = placed_in(node, 1)
@@ -301,7 +301,7 @@ def test_a_new_disk_in_the_place_of_an_old_one_is_taken_into_use() -> None:
 
 
 def test_a_replica_whose_directory_failed_before_it_was_named_is_reported_lost() -> None:
-    """Otherwise the controller would count on a replica in another directory."""
+    """Otherwise the controller would believe that the replica is in another directory."""
     node = Bench(1, formatted(seed=2), formatted(seed=3), log_dirs="one,two")
     node.ask(create_topic("first"))
     node.settle()

@@ -88,7 +88,7 @@ def test_f07_a_replica_moves_with_its_records_and_is_written_on() -> None:
 
 
 def test_f07_an_idle_replica_without_records_keeps_its_epochs() -> None:
-    """All its records are deleted, so only the epoch cache has the epoch of the log end."""
+    """All of its records are deleted, so only the epoch file has the epoch of the log end."""
     node = two_directories()
     write(node, b"0", b"1")
     delete_before(node, 2)
@@ -126,7 +126,7 @@ def test_f07_a_move_that_a_crash_cuts_off_leaves_the_replica_where_it_was() -> N
     topic = AlterReplicaLogDirTopic(name="orders", partitions=(0,))
     directory = AlterReplicaLogDir(path=PATHS[1 - here], topics=(topic,))
     node.send(conn, AlterReplicaLogDirsRequest(dirs=(directory,)))
-    node.pass_time(5)  # copied, but not yet synced
+    node.pass_time(5)  # the records are copied, but not yet synced
     for disk in node.disks:
         disk.kill()
     again = Bench(1, *node.disks, seed=9, log_dirs=",".join(PATHS))

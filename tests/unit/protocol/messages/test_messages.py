@@ -1,4 +1,4 @@
-"""Complete frames in both directions and every version; invalid bytes raise no unexpected error."""
+"""Requests and responses as frames, in every version; invalid bytes raise only expected errors."""
 
 from contextlib import suppress
 from typing import Any

@@ -1,4 +1,4 @@
-"""The reader handles any bytes; `test_versions` shows that it reads what kio writes."""
+"""The reader accepts or refuses any bytes; `test_versions` shows that it reads kio's output."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""Message classes are loaded on first use, which may fail."""
+"""Message classes are loaded on first use, and loading may fail."""
 
 import errno
 

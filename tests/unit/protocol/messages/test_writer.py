@@ -1,4 +1,4 @@
-"""The writer gives the same bytes as kio, and pauses often enough."""
+"""The writer gives the same bytes as kio, and pauses after each slice of work."""
 
 from dataclasses import replace
 from typing import Any

@@ -44,7 +44,7 @@ def _entities(entity_type: Any) -> st.SearchStrategy[Any]:
     for field in dataclasses.fields(entity_type):
         (wire,) = (note for note in get_args(hints[field.name]) if isinstance(note, Wire))
         value = _values_of(wire)
-        # Draw defaults often, so that low versions and absent tags occur, too.
+        # Draw default values often, so that low versions and absent tags occur, too.
         if field.default is not dataclasses.MISSING:
             value = st.just(field.default) | value
         values[field.name] = value

@@ -1,4 +1,4 @@
-"""Records survive encoding in a batch unchanged, and no broken batch is read as valid."""
+"""Records that are encoded and decoded stay the same, and a broken batch is never read as valid."""
 
 from contextlib import suppress
 from importlib import import_module

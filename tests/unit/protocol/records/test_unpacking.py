@@ -1,4 +1,4 @@
-"""Compressed data is decompressed in chunks, from any split, and within the budget."""
+"""Data is decompressed in chunks, however the input is split, and within the budget."""
 
 import gzip
 import tracemalloc

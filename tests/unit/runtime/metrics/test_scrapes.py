@@ -1,4 +1,4 @@
-"""The HTTP server for metrics: few scrapes at once, and no endless ones."""
+"""The HTTP server for metrics: it serves few scrapes at once, and closes silent connections."""
 
 from collections.abc import Iterator
 from threading import Thread, active_count

@@ -1,4 +1,4 @@
-"""Descriptors run out: shares of the limit, and files that remain usable (F65)."""
+"""How the limit of descriptors is divided, and which files work when descriptors run out (F65)."""
 
 import errno
 import os

@@ -51,7 +51,7 @@ def test_the_node_may_hang_up_while_the_peer_has_not_answered_yet() -> None:
 
 
 def test_f60_an_answer_may_be_longer_than_a_request() -> None:
-    """The limit is the size that the node asked for, not socket.request.max.bytes."""
+    """An answer may have the size that the node asked for, even above socket.request.max.bytes."""
     with serving() as peer, serving(limits=Limits(request_bytes=1_000)) as served:
         client = served.client()
         client.ask(connect_to(peer.address[1]))

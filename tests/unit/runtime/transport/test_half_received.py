@@ -1,4 +1,4 @@
-"""Incomplete requests: their total memory, and which of them are read on (F65)."""
+"""Incomplete requests: the memory that they may use, and which of them are read further (F65)."""
 
 import socket
 import struct

@@ -1,4 +1,4 @@
-"""Damage to a simulated disk: the changed files, and whether a node can detect it."""
+"""Damage to a simulated disk: which files change, and whether a node can detect the damage."""
 
 import pytest
 

@@ -224,7 +224,7 @@ def test_group_that_cannot_be_written_does_not_exist() -> None:
     coordinator.settle(ErrorCode.not_enough_replicas)
     assert coordinator.answers[ticket].error_code is ErrorCode.coordinator_not_available
     assert coordinator.describe().error_code is ErrorCode.group_id_not_found
-    # Nothing is left: a new group of the same name is independent of it.
+    # No state is left, so a new group of the same name is independent of the old one.
     coordinator.writes_succeed = True
     coordinator.commit({("t", 0): 1})
     coordinator.advance(60_000)

@@ -1,4 +1,4 @@
-"""Static members (KIP-345, KIP-814): an instance that returns gets its place back."""
+"""Static members (KIP-345, KIP-814): an instance that returns gets its assignment back."""
 
 import pytest
 from tests.unit.coordination.group_client import SESSION_MS, CoordinatorUnderTest, member_id
