@@ -120,7 +120,7 @@ def test_a_connection_that_breaks_while_the_leader_lives_holds_nobody_up(seed: i
 
 
 def test_a_dead_broker_is_listed_for_as_long_as_a_session_of_kafka(seed: int) -> None:
-    """librdkafka drops an unlisted broker, and forgets the new leader of that broker's partitions."""
+    """librdkafka drops an unlisted broker, and then forgets who leads that broker's partitions."""
     cluster = running(seed)
     make_topic(cluster)
     await_true(cluster, lambda: isr_is_full(cluster))

@@ -61,7 +61,7 @@ class Writer:
         self._talk.begin(produce_to(self.topic, wanted, acks=self._acks), then=answered)
 
     def check(self, found: list[Record]) -> None:
-        """Check all records of a log: none is lost, repeated or out of order, and there is no gap."""
+        """Check that no record of a log is lost, repeated or out of order, without gaps."""
         assert [record.offset for record in found] == list(range(len(found)))
         kept = [record.value for record in found]
         for offset, value in self.acknowledged.items():
