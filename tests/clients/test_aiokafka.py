@@ -1,4 +1,4 @@
-"""aiokafka: the records that it sends are read back unchanged, by itself and by librdkafka."""
+"""aiokafka and librdkafka read the records that aiokafka has sent, unchanged."""
 
 import asyncio
 from typing import Any

@@ -100,7 +100,7 @@ def has_run_out(broker: Broker) -> bool:
 
 
 def write_until_full(broker: Broker, topic: str) -> int:
-    """Write one record at a time until the disk is full; return the number of acknowledged ones."""
+    """Write one record at a time until the disk is full; return how many were acknowledged."""
     producer = producer_of(broker, acks="all", enable_idempotence=False)
     answers: list[KafkaError | None] = []
     for number in range(20 * FREE // 100_000):

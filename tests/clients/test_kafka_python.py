@@ -1,4 +1,4 @@
-"""kafka-python: the records that it sends are read back unchanged, by itself and by librdkafka."""
+"""kafka-python and librdkafka read the records that kafka-python has sent, unchanged."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

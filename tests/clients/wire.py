@@ -62,7 +62,7 @@ class Wire:
         return bytes(parts)
 
     def is_closed(self) -> bool:
-        """Wait until the broker closes the connection or sends a byte; True if it closed it."""
+        """Wait until the broker closes the connection or sends a byte; True if it was closed."""
         return self._receive(1) is None
 
     # -- requests ----------------------------------------------------------------------------------

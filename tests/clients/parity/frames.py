@@ -199,7 +199,7 @@ def versions_below_and_above_what_is_spoken(t: Talk) -> None:
 CLIENT_APIS = frozenset(
     (0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 18, 19, 20, 21, 22, 23, 32, 33, 35, 37, 44, 60, 75)
 )
-"""The APIs that a broker must have for plain clients."""
+"""The APIs that ordinary clients need."""
 
 
 @case("Metadata", highest=0)
