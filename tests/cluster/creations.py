@@ -33,7 +33,7 @@ the request, and the first attempt may already have created the topic.
 
 
 def create_topic(cluster: Cluster, name: str, node: NodeId | None = None) -> CreatableTopicResult:
-    """Send one CreateTopics and return its result; NodeStuck if no node answers."""
+    """Send one CreateTopics and return its result; raise NodeStuck if no node answers."""
     # With a configuration, a topic has several metadata records, so a partial creation is visible.
     config = CreatableTopicConfig(name="retention.ms", value="60000")
     topic = CreatableTopic(

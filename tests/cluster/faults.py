@@ -1,4 +1,4 @@
-"""Injects faults into nodes chosen by their role, from a seed, and repairs them."""
+"""Injects random faults, which a seed determines, into nodes with certain roles; repairs them."""
 
 import random
 import time

@@ -38,7 +38,7 @@ class Client:
         return answer_in(self.receive(), message)
 
     def send_frame(self, frame: bytes) -> bool:
-        """Send a frame; return False if the node closed the connection before it was sent."""
+        """Send a frame; return False if the node closed the connection before that."""
         try:
             self._sock.sendall(frame)
         except ConnectionError:

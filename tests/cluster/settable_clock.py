@@ -1,7 +1,7 @@
 """A cluster whose nodes have clocks that a test can set, without changing the machine's clock.
 
-As a program, `settable_clock.py FILE --config ...` runs a node. FILE contains
-an offset in nanoseconds (eight bytes), which is added whenever the node reads the machine's clock.
+As a program, `settable_clock.py FILE --config ...` runs a node. FILE contains an offset in
+nanoseconds (eight bytes), which is added whenever the node reads the machine's clock.
 """
 
 import subprocess

@@ -1,7 +1,7 @@
 """An idempotent acks=all producer at full rate; record n of a partition must get offset n.
 
-It is the only producer of the topic. An acknowledgement with another offset therefore shows that a
-record was lost or duplicated.
+No other producer writes to the topic. If a record gets another offset, a record was therefore lost
+or duplicated.
 
 Some acknowledgements have no offset. Suppose that a leader refuses a batch because it no longer
 leads, and then leads again and accepts the next batch. From the sequence numbers, librdkafka

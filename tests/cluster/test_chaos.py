@@ -19,7 +19,7 @@ from tidelog.testing import Cluster
 TOPIC, PARTITIONS = "chaos", 6
 HOLD_SECONDS = 5.0
 SHORT_HOLD_SECONDS = 2.5
-"""Longer than a broker's session here (2 s), so that other nodes take over."""
+"""How long a fault lasts: longer than a broker's session (2 s), so that other nodes take over."""
 
 
 def test_nothing_acknowledged_is_lost_doubled_or_reordered_whatever_fails(

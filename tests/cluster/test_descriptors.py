@@ -50,7 +50,7 @@ class LimitedCluster(Cluster):
 
 @contextmanager
 def silent(ports: list[int], number: int) -> Iterator[list[socket.socket]]:
-    """Open this many connections to each port that never send a byte."""
+    """Open this many connections to each port; the connections never send a byte."""
     held: list[socket.socket] = []
     try:
         for _ in range(number):
@@ -66,7 +66,7 @@ def silent(ports: list[int], number: int) -> Iterator[list[socket.socket]]:
 
 
 def check(cluster: Cluster, load: NumberedLoad) -> None:
-    """Assert that every acknowledged record is at its acknowledged offset, once."""
+    """Assert that every acknowledged record is at its acknowledged offset, and nowhere else."""
     end = max(load.acked.values()) + 1
     found = [
         NUMBER.unpack_from(message.value() or b"")

@@ -64,7 +64,7 @@ def write(cluster: Cluster, count: int = 100) -> None:
 
 
 def follower(cluster: Cluster) -> int:
-    """A broker that leads neither the topic nor the events and is not the active controller.
+    """A broker that is not the active controller, and leads no partition of the two topics.
 
     If the active controller is paused, it is soon replaced and fenced. Its replica would then count
     as dead instead of stuck.

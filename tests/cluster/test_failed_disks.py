@@ -24,7 +24,7 @@ MEND_2 = "Repair or replace the log directory of broker 2, and start it again."
 
 
 def check(cluster: Cluster, load: NumberedLoad) -> None:
-    """Assert that every acknowledged record is at its acknowledged offset, once."""
+    """Assert that every acknowledged record is at its acknowledged offset, and nowhere else."""
     end = max(load.acked.values()) + 1
     found = [
         NUMBER.unpack_from(message.value() or b"")

@@ -20,7 +20,7 @@ from tidelog.testing import Cluster, NodeProcess
 CONTROLLERS = 10_000
 """The distance from a node's broker port to its controller port."""
 MADE_BEFORE = re.compile(r"is (already|not) part of the set of voters")
-"""The error for a change that is already made, because the tool repeats slow requests."""
+"""The error for a change that is already made; it occurs if the tool repeats a slow request."""
 
 
 class Node:
