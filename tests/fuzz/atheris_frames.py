@@ -74,7 +74,7 @@ def joined(listener: str, *frames: bytes) -> bytes:
 
 
 def write_corpus(directory: Path) -> None:
-    """Write one or two valid requests of every API and version, and some that write and read."""
+    """Write two valid requests of every API and version, and one input with records."""
     directory.mkdir(parents=True, exist_ok=True)
     for api, version in EVERY_VERSION:
         cls = request_class(api.key, version)
