@@ -1,4 +1,4 @@
-"""The commands on the page about ingest are run, in order, and print the output that it shows."""
+"""The commands on the page about ingest are run in order, and print what the page shows."""
 
 import re
 import shlex

@@ -62,7 +62,7 @@ def await_committed(
 
 
 def lose_the_last_commit(out: Path) -> None:
-    """Undo the last commit of the checkpoint, as if the driver was killed right before it."""
+    """Undo the last commit of the checkpoint, as if the driver was killed before this commit."""
     last = max((out / "checkpoint" / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
     last.unlink()
     last.with_name(f".{last.name}.crc").unlink(missing_ok=True)

@@ -78,7 +78,7 @@ def test_a_query_goes_through_whatever_moves(
     finally:
         query.stop()
     assert len({one["runId"] for one in progress}) == 1
-    # No record was read twice, because the sum of all reads is the number of records.
+    # The sum of all reads is the number of records, so no record was read twice.
     assert sum(one["numInputRows"] for one in progress) == load.acknowledged == load.records
     table = spark.read.format("delta").load(str(tmp_path / "tables" / topic))
     assert table.count() == table.select("offset").distinct().count() == load.records

@@ -1,4 +1,4 @@
-"""An Avro schema with every kind of type, an encoder for it, and a decoder that shares no code."""
+"""An Avro schema with every kind of type, an encoder, and a decoder that is not the job's."""
 
 import io
 import json
