@@ -1,8 +1,8 @@
 """Scenarios of the controller's decisions. An answer shows the response's error and the changes.
 
-The controller applies each command to the image that the earlier commands made. Each topic has one
-partition, which is shown as `t-0`. `leader=1/4` is broker 1 in leader epoch 4, and `at=7` is the
-partition epoch. Empty fields are left out.
+The controller decides each command on the image that the earlier commands made. `t-0` is partition
+0 of topic t, to which most commands apply. `leader=1/4` is broker 1 in leader epoch 4, and `at=7`
+is the partition epoch. Empty fields are left out.
 
 cluster brokers=1,2,3 [elr=0]                     brokers that are registered and unfenced
 register broker=1 [run=b] [clean] [new_disk]      `clean`: its last process shut down cleanly

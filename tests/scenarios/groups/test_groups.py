@@ -187,7 +187,7 @@ class Storyteller:
 
 
 def short(member_id: str) -> str:
-    """`B-2` for the second member id of the scenario, if it was given to client B."""
+    """The short form of a member id, such as `B-2`."""
     name, _, number = member_id.partition("-")
     return f"{name}-{int(number.replace('-', ''), 16)}" if number else "-"
 

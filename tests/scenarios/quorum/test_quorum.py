@@ -1,7 +1,8 @@
 """Scenarios of the metadata quorum. Every answer ends with the state of the member.
 
-A log is written as its records' epochs (`log=1x3,2x1`: three of epoch 1, one of epoch 2) and shown
-as its end (`2@4`: the last record is of epoch 2, the next offset is 4). `2/b` is node 2 on disk b.
+A command gives a log by its records' epochs: `log=1x3,2x1` has three records of epoch 1 and one of
+epoch 2. An answer shows only the log's end: in `2@4`, the last record is of epoch 2, and the next
+offset is 4. `2/b` is node 2 on disk b.
 A command goes to the member that started last, or to the member that `at=` names.
 
 start me=1 voters=1,2,3 [epoch=4] [leader=2] [voted=2] [log=1x3]     no epoch: a new disk
