@@ -1,8 +1,8 @@
 """A replicated partition under faults, with a producer, a reader and a final check.
 
-The check requires that every acknowledged record is on every replica at its acknowledged offset,
-once and in order, that every record that was read is kept, and that the replicas' files are equal
-byte for byte.
+The final check requires three things. Every acknowledged record is on every replica at its
+acknowledged offset, once and in order. Every record that was read is kept. The files of the
+replicas are equal byte for byte.
 """
 
 from functools import partial

@@ -147,7 +147,7 @@ def test_f10_a_reader_at_a_follower_that_is_cut_below_its_watermark_sees_no_old_
     waiting = talk.begin(wish(5, "", max_wait_ms=30_000))
 
     leader.kill()
-    cluster.network.isolate(near.name)  # its reader is on the same machine
+    cluster.network.isolate(near.name)  # the reader is on the same machine
     short.start()
     await_true(cluster, lambda: controller.node.image.brokers[short.id].is_active)
     await_true(cluster, lambda: controller.node.image.brokers[near.id].fenced)

@@ -1,4 +1,4 @@
-"""A job takes simulated time, and its process can die before, during and after it."""
+"""A job takes simulated time, and its process can die before, during and after the job."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -15,7 +15,7 @@ from tidelog.sim.machines.host import SimHost
 
 
 class Creations:
-    """Creates topics through one node after another, and keeps the acknowledged ones."""
+    """Creates topics through one node after another, and keeps the acknowledged topics."""
 
     def __init__(self, cluster: SimCluster, every_ms: int = 50) -> None:
         self.acknowledged: list[str] = []

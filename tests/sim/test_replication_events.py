@@ -39,7 +39,7 @@ def telling(seed: int = 1, nodes: int = 3, **settings: str) -> SimCluster:
 
 
 def await_event(cluster: SimCluster, kind: str, **fields: Any) -> dict[str, Any]:
-    """Wait for the first event with these fields, of the topic under test or of a broker."""
+    """Wait for the first event of this kind with these fields, about the topic or a broker."""
 
     def found() -> list[dict[str, Any]]:
         return [

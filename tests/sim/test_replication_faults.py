@@ -105,7 +105,7 @@ def test_f15_a_follower_says_in_which_run_it_is_from_its_first_fetch_on(seed: in
 
 
 def test_f04_a_fetch_in_an_older_epoch_commits_nothing(seed: int) -> None:
-    """The follower may still have to truncate records that it seems to hold."""
+    """A follower in an older epoch may still have to truncate records that it seems to hold."""
     cluster = running(seed)
     make_topic(cluster)
     old = leader_of(cluster)

@@ -1,4 +1,4 @@
-"""Metadata snapshots are written by a job, and a crash during one does not damage the log."""
+"""A job writes metadata snapshots, and a crash during the job does not damage the log."""
 
 import pytest
 from tests.sim.cluster_steps import created

@@ -1,4 +1,4 @@
-"""A node renames stray data or leaves it in place, reports it, and can restore it (F58)."""
+"""A node keeps stray data, renamed or in place, and reports it; it can be restored (F58)."""
 
 from collections.abc import Callable
 
