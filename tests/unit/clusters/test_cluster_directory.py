@@ -1,4 +1,4 @@
-"""A cluster's directory stores its size and members; `up` refuses to start it with others."""
+"""A cluster's directory stores its size and members; `up` refuses to start with different ones."""
 
 import shutil
 import subprocess

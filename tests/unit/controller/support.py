@@ -38,7 +38,7 @@ def settings(properties: Mapping[str, str]) -> BrokerSettings:
 
 
 class CountingDice:
-    """Draws 0, 1, 2, ... and consecutive ids."""
+    """Random numbers and ids for tests: 0, 1, 2, ..."""
 
     def __init__(self) -> None:
         self._drawn = -1

@@ -1,4 +1,4 @@
-"""Feature levels: those of a new cluster, and their changes."""
+"""Feature levels of a new cluster, and changes of feature levels."""
 
 import pytest
 from kio.schema.update_features.v2.request import FeatureUpdateKey, UpdateFeaturesRequest

@@ -2,7 +2,7 @@
 
 - Every ticket is answered exactly once.
 - One generation has one assignment: all members of a generation get parts of the same assignment,
-  from any coordinator, and only if they have joined that generation.
+  whichever coordinator sends it. Only members that joined the generation get a part.
 - The committed offsets always equal those in the log.
 - While no write fails, a new coordinator has every stable or empty group in the same state.
 """

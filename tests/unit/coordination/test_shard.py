@@ -36,7 +36,7 @@ def test_stable_group_is_found_again() -> None:
     assert after.heartbeat(follower, 1) is ErrorCode.none
     assert after.answers[after.sync(follower, 1)].assignment == f"to {follower}".encode()
     assert after.describe() == coordinator.describe()
-    # The new coordinator knows the group's leader, because only its join starts a rebalance.
+    # The new coordinator knows the group's leader, so only the leader's join starts a rebalance.
     assert after.answers[after.join(follower, protocols=[("range", subscription("t"))])]
     assert after.join(leader, protocols=[("range", subscription("t"))]) not in after.answers
 
@@ -250,7 +250,7 @@ def test_abandoned_shard_does_nothing_more() -> None:
 
 
 def test_request_of_any_version_is_understood() -> None:
-    """The API layer may pass an older shape of a message than the newest."""
+    """The API layer may pass a message in the shape of an older version."""
     partition = commit_v9.OffsetCommitRequestPartition(
         partition_index=0, committed_offset=5, committed_metadata=None
     )

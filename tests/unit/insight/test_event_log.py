@@ -1,4 +1,4 @@
-"""Reading the topic of replication events: how far back, and where the next read continues."""
+"""Reading the topic of replication events: where a read begins, and where the next continues."""
 
 import json
 from collections.abc import Iterator

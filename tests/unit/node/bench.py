@@ -145,7 +145,7 @@ class Bench:
     # -- answers -----------------------------------------------------------------------------------
 
     def answer(self, conn: ConnId, message: Any, version: int | None = None) -> Any:
-        """The oldest unread answer on the connection, decoded as a response to `message`, or None."""
+        """The oldest unread answer, decoded as a response to `message`; None if there is none."""
         if not self.sent[conn]:
             return None
         return answer_in(self.sent[conn].popleft(), message, version)

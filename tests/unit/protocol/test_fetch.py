@@ -114,7 +114,7 @@ def _tagged(partition: Any, name: str, convert: Any) -> Any:
 
 
 def is_comparable(message: Any) -> bool:
-    """Whether ids and records are present; kio writes missing records as null, our codec as empty."""
+    """Whether ids and records are present; kio writes missing records as null, but we do not."""
     if hasattr(message, "responses"):
         return all(topic_of(topic) is not None for topic in message.responses) and all(
             p.records is not None for topic in message.responses for p in topic.partitions

@@ -84,7 +84,7 @@ def test_a_larger_maximal_set_never_commits_more(
         ([9, 9, 4, 4], 0, 0, 4),
         ([9, 9, 9, 4], 0, 0, 9),
         ([9, 8, 7, 4, 4], 0, 0, 7),
-        # The majority holds only records of earlier epochs; another leader could remove them.
+        # The majority holds only records of earlier epochs, which another leader could remove.
         ([9, 7, 4], 7, 3, 3),
         ([9, 8, 4], 7, 3, 8),
         ([9, 2, 2], 0, 5, 5),

@@ -1,4 +1,4 @@
-"""fsync in threads: each answer comes after its own fsync, promptly, in the loop's thread."""
+"""fsync in threads: the loop's thread answers a request soon after the request's own fsync."""
 
 import threading
 import weakref

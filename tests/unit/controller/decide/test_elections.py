@@ -1,4 +1,4 @@
-"""Elections when brokers are fenced or unfenced, and by the controller's timers."""
+"""Elections that the controller makes when brokers are fenced or unfenced, or by a timer."""
 
 from typing import Any
 

@@ -197,7 +197,7 @@ def test_f56_a_look_up_by_time_is_right_or_an_error(
         )
         or log.log_end_offset < wrote.end
     ):
-        return  # an index file was swapped with a log
+        return  # the damage swapped an index file with a .log file
     assert offset_for_timestamp(log, NOW + after, wrote.end) == right
     assert max_timestamp_offset(log, wrote.end) == newest
     assert isinstance(right, TimestampOffset | None)

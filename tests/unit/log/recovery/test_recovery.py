@@ -217,7 +217,7 @@ def test_f47_a_flipped_bit_in_synced_data_deletes_nothing_behind_it(byte: int) -
 
 
 def test_f47_sound_batches_are_found_behind_damage_where_offsets_roll_over() -> None:
-    """The batch after the damage starts at offset 2**24, so its high bytes are new."""
+    """The batch after the damage is at offset 2**24, so the high bytes of the offset change."""
     disk, start = SimDisk(), 2**24 - 3
     log = open_log(disk, ONE_SEGMENT)
     log.truncate_fully_and_start_at(start, NOW)

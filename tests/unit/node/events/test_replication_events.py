@@ -1,4 +1,4 @@
-"""The queue of replication events is bounded and counted, and never blocks the node."""
+"""The queue of replication events has a limit, counts dropped events, and never blocks the node."""
 
 import json
 from collections.abc import Callable

@@ -179,7 +179,7 @@ def test_f07_a_directory_that_fails_ends_the_move_to_it() -> None:
 
 
 def test_a_replica_that_cannot_be_read_takes_its_own_directory_out_of_use() -> None:
-    """The directory that it should move to stays in use."""
+    """The directory to which the replica should move stays in use."""
     node = two_directories()
     write(node, b"a", b"b")
     here = place(node)

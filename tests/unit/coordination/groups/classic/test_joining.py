@@ -104,7 +104,7 @@ def test_protocol_with_most_votes_among_the_common_ones() -> None:
     coordinator.enter(protocols=[("c", b""), ("b", b"")])
     coordinator.enter(protocols=[("b", b""), ("c", b""), ("a", b"")])
     coordinator.advance(9_000)
-    # Protocol a is not supported by all members; of the others, b has two votes and c has one.
+    # Not all members support protocol a. Of the other protocols, b has two votes and c one.
     assert coordinator.answers[ticket].protocol_name == "b"
 
 
@@ -186,7 +186,7 @@ def test_full_group_takes_no_new_member() -> None:
 def test_full_join_phase_keeps_those_who_came_first() -> None:
     coordinator = CoordinatorUnderTest(GroupSettings(max_size=1))
     _, first = coordinator.enter()
-    # A member id was given out before the group was full, but its join comes too late.
+    # This member got its id before the group was full, but joins too late.
     answer = coordinator.answers[coordinator.join()]
     assert answer.error_code is ErrorCode.group_max_size_reached
     coordinator.advance(3_000)
