@@ -19,7 +19,7 @@ from tidelog.insight.replica_history import FollowerHistory
 from tidelog.model.ids import NO_NODE, Millis, NodeId, Offset
 
 MOST = 256
-"""The number of observations to keep per partition. Beyond it, every second one is dropped."""
+"""The number of observations per partition. If there are more, every second one is dropped."""
 
 
 class LookTime(NamedTuple):
@@ -38,9 +38,9 @@ class Proof(NamedTuple):
     """A moment at which the replica was already behind."""
 
     def joined(self, other: "Proof") -> "Proof":
-        """The tighter bounds of the two.
+        """Combine the bounds of two proofs into the tightest bounds.
 
-        These are the latest time when the replica was level, and the earliest time after it when
+        The result has the latest time when the replica was level, and the earliest later time when
         the replica was behind.
         """
         level_at = max(_known(self.level_at, other.level_at), default=None)

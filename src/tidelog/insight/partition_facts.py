@@ -67,7 +67,7 @@ class Facts:
 
     @property
     def is_explained(self) -> bool:
-        """Whether past events explain why replicas are out of sync, and why a leader is missing."""
+        """Whether past events explain each replica that is out of sync, and a missing leader."""
         left = (one for one in self.out if one not in self.adding)
         has_lead = self.has_leader or self.history.election is not None
         return has_lead and all(one in self.history.members for one in left)

@@ -57,7 +57,7 @@ def _leaders_to_be(facts: Facts) -> Iterator[str]:
 
 
 def _ways_back(facts: Facts, awaited: Sequence[NodeId], title: str, will: str) -> Iterator[str]:
-    """The actions that let one of these replicas lead. `will` is a verb phrase about each one."""
+    """The actions that let an awaited replica lead. `will` completes the sentence "it ..."."""
     away = [one for one in awaited if one not in facts.up and not facts.has_lost_directory(one)]
     if away:
         yield (
@@ -78,7 +78,7 @@ def _ways_back(facts: Facts, awaited: Sequence[NodeId], title: str, will: str) -
 
 
 def _any_other(facts: Facts, awaited: Sequence[NodeId]) -> Iterator[str]:
-    """The actions if any replica may lead but none is available."""
+    """The actions if every replica may be elected, but no replica is available."""
     away = [one for one in facts.replicas if one not in facts.up]
     if len(away) > 1:
         yield f"{_start(facts, away)} any of {wording.brokers(away)}."
@@ -90,7 +90,7 @@ def _any_other(facts: Facts, awaited: Sequence[NodeId]) -> Iterator[str]:
 
 
 def _may_lead(facts: Facts, broker: NodeId) -> bool:
-    """Whether no known reason prevents the replica from leading."""
+    """Whether the broker is alive and the log directory of its replica has not failed."""
     return broker in facts.up and not facts.has_lost_directory(broker)
 
 

@@ -1,7 +1,7 @@
 """The history of partitions and brokers, built from replication events in the order of the topic.
 
-Each node writes its own events, so a later event may come before an earlier event in the topic. The
-partition epoch shows the right order.
+Each node writes its own events, so the order in the topic may differ from the order in which the
+events happened. The partition epochs show the order in which they happened.
 """
 
 from collections.abc import Mapping
@@ -94,7 +94,7 @@ class PartitionHistory:
     """The partition epoch of the latest event about each member."""
 
     def began(self, at: Millis) -> None:
-        """A topic was created at this time. Drop older facts, which belong to a deleted topic."""
+        """Note the creation of the topic. Older facts belong to a deleted topic and are dropped."""
         for broker, known in list(self.members.items()):
             if known.since < at:
                 del self.members[broker]
