@@ -1,8 +1,8 @@
 """The conditions of the network: the directions that are cut, and the parties that are slow.
 
 A party is a node, or all clients together. A way is the direction from one party to another. The
-network holds the bytes on a cut way and delivers them later, because TCP would retransmit them. The
-start and the end of a connection are held as well.
+network holds the bytes on a cut way and delivers them after the cut, because TCP would retransmit
+them. It also holds the start and the end of a connection.
 """
 
 from collections.abc import Collection
@@ -74,7 +74,7 @@ class Conditions:
         return max(MIN_CHUNK, min((int(rate / TURNS_PER_SECOND) for rate in rates), default=CHUNK))
 
     def send(self, way: Way, size: int, now: float) -> tuple[float, float]:
-        """Use bandwidth for bytes; return when the next bytes may be sent, and when these arrive.
+        """Count bytes as sent; return when the way is free again, and when the bytes arrive.
 
         All connections of a node share its bandwidth, separately for each direction.
         """

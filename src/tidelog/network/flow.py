@@ -66,9 +66,9 @@ class Flow:
         self._size += len(received)
 
     def pass_on(self) -> bool:
-        """Forward bytes directly, if no way is cut or slow; return whether no work is left.
+        """Forward bytes directly; the caller checks that no way is cut or slow.
 
-        Raises OSError if either end is gone.
+        Returns True if nothing is left to deliver. Raises OSError if either end is gone.
         """
         if self._size or self._has_ended:
             return False

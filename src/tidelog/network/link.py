@@ -63,7 +63,7 @@ class Link:
             raise Broken from error
 
     def pass_on(self, sock: socket.socket) -> bool:
-        """Forward the bytes of this end directly; return whether no work is left.
+        """Forward the bytes from this socket directly; return True if nothing is left to deliver.
 
         The caller has checked that no way is cut or slow.
         """
@@ -76,7 +76,7 @@ class Link:
         return False
 
     def take(self, sock: socket.socket, conditions: Conditions, now: float) -> bool:
-        """Read from this end, and return whether the node has closed the connection first."""
+        """Read from this socket; return True if the node ended its stream before the dialler."""
         for flow in self._flows:
             if flow.source is sock and flow.wants_to_take(conditions, now):
                 try:

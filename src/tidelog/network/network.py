@@ -22,7 +22,7 @@ class NetworkFailed(Exception):
 class Network:
     """A process with a proxy for each of these listeners.
 
-    The constructor does not wait until the process runs. The first order waits.
+    The constructor does not wait until the process runs. The first order waits for that.
     """
 
     def __init__(self, places: Iterable[Place]) -> None:

@@ -1,7 +1,7 @@
 """The proxy in front of one listener of a node, which listens only while the node listens.
 
-If the proxy still listened after the node has died, it would accept connections that the node would
-refuse.
+If the node has died, connections to it must be refused. A proxy that still listened would accept
+them.
 """
 
 import socket

@@ -13,9 +13,9 @@ from tidelog.network.link import Broken, Link
 from tidelog.network.proxy_listener import Place, ProxyListener
 
 LOOK_SECONDS = 0.01
-"""The interval of checks for listening nodes, while at least one node does not listen."""
+"""How often the loop checks which nodes listen, while at least one proxy is closed."""
 LOOK_SHARE = 10
-"""Checks take at most about 1/LOOK_SHARE of the time, because many connections make them slow."""
+"""With many connections a check is slow. Checks take at most about 1/LOOK_SHARE of the time."""
 
 Handler = Callable[[socket.socket, int], None]
 
@@ -70,7 +70,8 @@ class ProxyLoop:
         began = time.monotonic()
         listening = sockets.listening_ports()
         for proxy in self._proxies:
-            # A party that is cut off must not learn from a refusal that the node is dead.
+            # If the way to a dead node is cut, its proxy stays open. A refused connection would
+            # tell the party on the other side of the cut that the node is dead.
             is_wanted = proxy.place.port in listening or self._hides(proxy.place)
             if is_wanted and not proxy.is_open:
                 proxy.open()
@@ -92,8 +93,7 @@ class ProxyLoop:
                 accepted, (_, port) = sock.accept()
             except OSError:
                 return
-            # It is slow to find the dialling process. The loop needs it only if a way is cut or
-            # slow.
+            # Finding the dialling process is slow. Its id matters only if a way is cut or slow.
             dialler = CLIENTS if self._conditions.is_calm else self._owner(port, proxy)
             link = Link(dialler, proxy.place.node, proxy.place.listener, accepted)
             self._links[link] = proxy
