@@ -124,11 +124,11 @@ class ClusterDirectory:
             )
 
     def _check_missing(self, brokers: int, whole: Mapping[NodeId, NodeDirectory]) -> list[str]:
-        """Warn about nodes whose directories were deleted; refuse if too many were (F40).
+        """Warn about missing directories of nodes; refuse the start without a majority (F40).
 
-        An empty controller does not vote before it has copied the log, so a minority of nodes may
-        start empty. If more directories are missing, the last copies of committed metadata may be
-        lost.
+        A controller with an empty directory does not vote before it has copied the log, so a
+        minority of nodes may start empty. If more directories are missing, the last copies of
+        committed metadata may be lost.
         """
         missing = [node for node in range(1, brokers + 1) if node not in whole]
         if not missing or not any(one.metadata_log.exists() for one in whole.values()):
@@ -148,7 +148,7 @@ class ClusterDirectory:
     def _check_addresses(
         self, whole: Mapping[NodeId, NodeDirectory], addresses: Mapping[NodeId, str]
     ) -> None:
-        """With kraft.version 1, the addresses of the controllers in the metadata log must match."""
+        """Refuse the start if the log records other controller addresses (kraft.version 1)."""
         if all(one.voters == addresses for one in whole.values()):
             return
         # Imported here because most starts do not read the log.
@@ -170,7 +170,7 @@ class ClusterDirectory:
     # -- Nodes that still run ----------------------------------------------------------------------
 
     def await_end_of_nodes(self, tell: Callable[[str], None]) -> None:
-        """Wait until the nodes of an earlier start have ended, for example after a killed `up`."""
+        """Wait until the nodes of an earlier start have ended, for example if `up` was killed."""
         deadline = time.monotonic() + END_SECONDS
         told = False
         while running := list(self._running()):
@@ -230,7 +230,7 @@ def _read(path: Path) -> NodeDirectory:
 
 
 def _identity(data: Path) -> dict[str, str] | None:
-    """Read the copy of meta.properties if it is valid. The node repairs the file from this copy."""
+    """Read meta.properties, or its copy if that is valid, because a node trusts the copy more."""
     copy = data / META_PROPERTIES_COPY
     meta = decode_meta_copy(copy.read_bytes()) if copy.is_file() else None
     if meta is not None:

@@ -13,9 +13,9 @@ import time
 HOST = "127.0.0.1"
 BLOCK = 32
 LOWEST, HIGHEST = 10_240, 15_200
-"""The range of broker ports. The ports 5,000 and 10,000 above a port belong to the same block."""
+"""The range of broker ports. A block also has the ports 5,000 and 10,000 above each of them."""
 GRACE_SECONDS = 2.0
-"""How long to wait for the port of a process that has ended, until the system frees the port."""
+"""How long to wait until the system frees the port of a process that has ended."""
 _PAUSE_SECONDS = 0.02
 
 

@@ -45,7 +45,7 @@ class LocalCluster:
     node_overrides: Mapping[NodeId, Mapping[str, str]] = field(default_factory=dict)
     """Properties of single nodes, which take precedence over `overrides`."""
     has_proxies: bool = False
-    """Whether each listener has a proxy of `tidelog.network`, to which all others connect."""
+    """Whether clients and other nodes reach each listener through a proxy of `tidelog.network`."""
     has_metrics: bool = False
     """Whether each node serves metrics for Prometheus on a separate port."""
     host: str = HOST
@@ -171,8 +171,8 @@ class LocalCluster:
         if self._lock is None:
             return
         self._state.unlink(missing_ok=True)
-        # Remove the file while it is locked. Another process that has opened it sees that it is
-        # gone.
+        # Remove the lock file while it is locked. A process that opened the file earlier and locks
+        # it later then sees that the file is gone.
         (self.directory / ".lock").unlink(missing_ok=True)
         self._lock.close()
         self._lock = None
@@ -251,8 +251,8 @@ class LocalCluster:
             "transaction.state.log.replication.factor": str(copies),
             "transaction.state.log.min.isr": str(in_sync),
             "group.initial.rebalance.delay.ms": "0",
-            # These two set how fast a broker that does not answer is fenced. The controller notices
-            # a dead process at once.
+            # These two settings define how soon a broker that does not answer is fenced. They do
+            # not matter for a dead process, which the controller notices at once.
             "broker.heartbeat.interval.ms": "250",
             "broker.session.timeout.ms": "2000",
             **({"tidelog.metrics.port": str(self.metrics_port(node))} if self.has_metrics else {}),
@@ -312,7 +312,7 @@ def on_free_ports(
     *,
     has_proxies: bool = False,
 ) -> LocalCluster:
-    """A cluster on reserved ports. No other cluster takes them, even while a node is down."""
+    """A cluster on reserved ports, which no other cluster uses, even while a node is down."""
     while True:
         block = PortBlock(2 * brokers)
         layout = LocalCluster(

@@ -1,4 +1,4 @@
-"""One node as a child process that callers start, stop, kill and pause, and its log.
+"""One node as a child process, which callers start, stop, kill and pause, and its log file.
 
 The child shares a socket pair with this process, as with `tidelog up`. The child sends a byte when
 it accepts writes. It shuts down when this process closes its socket or ends, so no node outlives
@@ -22,7 +22,7 @@ _TAIL = 4000
 
 
 class NodeStuck(Exception):
-    """A node or the cluster did not reach a state in time. The message may have the log's end."""
+    """A node or the cluster did not reach a state in time. The message may contain log lines."""
 
 
 class NodeProcess:
@@ -61,8 +61,8 @@ class NodeProcess:
     def spawn(self, argv: list[str], *shared: int) -> subprocess.Popen[bytes]:
         """Run a program and copy its output to the log through a pipe.
 
-        A test may prevent the files of the process from growing. Through a pipe, the process can
-        still log.
+        A test may limit the size of the files that the process writes. The pipe has no such limit,
+        so the process can still log.
         """
         process = subprocess.Popen(
             argv,

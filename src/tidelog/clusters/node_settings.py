@@ -9,7 +9,7 @@ from tidelog.model.user_error import UserError
 
 
 def load_settings(config: str, overrides: Mapping[str, str]) -> BrokerSettings:
-    """The settings in this file, with single keys replaced."""
+    """The settings in this file; `overrides` take precedence."""
     try:
         text = Path(config).read_text(encoding="utf-8")
     except UnicodeDecodeError:

@@ -1,8 +1,8 @@
 """The clusters that `tidelog up` runs for this user, one small file per cluster.
 
-`up` writes the file when its cluster is ready, and removes it at the end. If the process of a file
-is gone, the file is ignored and removed. A later process may have the same pid, so the file also
-has the start time of its process.
+`up` writes the file when its cluster is ready, and removes it at the end. If the process that wrote
+a file has ended, readers ignore and remove the file. A later process may have the same pid, so the
+file also has the start time of the process that wrote it.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ def state_directory() -> Path | None:
 
 
 def remember(directory: Path, bootstrap: str) -> None:
-    """Write the file of this process's cluster, unless the home directory is not writable."""
+    """Write the file of this process's cluster; do nothing if the file cannot be written."""
     state = state_directory()
     started = _start_time(os.getpid())
     if state is None or started is None:
