@@ -2,8 +2,8 @@
 
 Controllers elect a leader by majority. A start with fewer brokers could therefore elect a leader
 that lacks committed records. A start is refused if its number of brokers, or its controller
-addresses, differ from those of the directory. It is also refused if files are missing. The error
-says what to do.
+addresses, differ from those of the directory. A start is also refused if files are missing. The
+error says what to do.
 """
 
 import fcntl

@@ -1,8 +1,8 @@
 """Sends commands to a running `tidelog up` through a Unix socket in the cluster's directory.
 
-A client sends one line, such as `VERB ID`. It gets one line: `ok TEXT`, or `no` and the reason.
-The answer is sent when the command is complete. Other clients are served in the meantime. A client
-that sends only half a line, or does not read its answer, does not delay other clients.
+A client sends one line, such as `VERB ID`. The client gets one line: `ok TEXT`, or `no` and the
+reason. The answer is sent when the command is complete. Other clients are served in the meantime. A
+client that sends only half a line, or does not read its answer, does not delay other clients.
 """
 
 import os
@@ -25,7 +25,7 @@ Obey: TypeAlias = Callable[[str, Reply], None]
 
 @contextmanager
 def _address(directory: Path) -> Iterator[str]:
-    """A short path to the socket. The system allows at most 107 bytes for such a path."""
+    """A short path to the socket. The system allows at most 107 bytes for a socket's path."""
     opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{opened}/{NAME}"

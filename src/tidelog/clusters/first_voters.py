@@ -87,7 +87,7 @@ def write_first_voters(
     directory: str, first: FirstVoters, settings: BrokerSettings, directory_id: UUID
 ) -> None:
     """Write the voters to the directory of the metadata log, if there are any."""
-    # Imported here, because `up` also formats. It must not load all modules of a node.
+    # Imported here, because `up` also formats, and `up` must not load all modules of a node.
     from tidelog.node.metadata.snapshot_files import BOOTSTRAP, encode_bootstrap, path_of
     from tidelog.node.storage.opening import controller_endpoints
 

@@ -31,7 +31,7 @@ CONTROLLER_PORTS = 10_000
 
 HIGHEST_PORT = 65_535
 FIRST_EPHEMERAL_PORT = 32_768
-"""The system uses ports from here on for outgoing connections, so listeners avoid them."""
+"""The system uses this port and higher ports for outgoing connections, so listeners avoid them."""
 
 
 @dataclass(slots=True)
@@ -251,8 +251,8 @@ class LocalCluster:
             "transaction.state.log.replication.factor": str(copies),
             "transaction.state.log.min.isr": str(in_sync),
             "group.initial.rebalance.delay.ms": "0",
-            # These two settings define how soon a broker that does not answer is fenced. They do
-            # not matter for a dead process, which the controller notices at once.
+            # These two settings define how soon a broker that does not answer is fenced. The
+            # controller notices a dead process at once, without a timeout.
             "broker.heartbeat.interval.ms": "250",
             "broker.session.timeout.ms": "2000",
             **({"tidelog.metrics.port": str(self.metrics_port(node))} if self.has_metrics else {}),

@@ -1,8 +1,8 @@
 """One node as a child process, which callers start, stop, kill and pause, and its log file.
 
 The child shares a socket pair with this process, as with `tidelog up`. The child sends a byte when
-it accepts writes. It shuts down when this process closes its socket or ends, so no node outlives
-this process.
+it accepts writes. The child shuts down when this process closes its socket or ends, so no node
+outlives this process.
 """
 
 import signal
@@ -61,8 +61,8 @@ class NodeProcess:
     def spawn(self, argv: list[str], *shared: int) -> subprocess.Popen[bytes]:
         """Run a program and copy its output to the log through a pipe.
 
-        A test may limit the size of the files that the process writes. The pipe has no such limit,
-        so the process can still log.
+        A test may limit the size of the files that the process writes. The limit does not apply to
+        a pipe, so the process can still log.
         """
         process = subprocess.Popen(
             argv,

@@ -1,4 +1,4 @@
-"""Reads a server.properties file, for the commands that take such a file."""
+"""Reads a server.properties file, for the commands that have a file as an argument."""
 
 import socket
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
-"""The delay before a node that died is started again. It grows if the node dies repeatedly.
+"""The delay before a node that died is started again, which grows if the node dies repeatedly.
 
-The first restart has no delay. The second waits FIRST_SECONDS, and each further restart waits twice
-as long as the one before. Without a delay, a node that dies soon after each start would use a whole
-core and fill its log.
+The first restart has no delay. The second restart waits FIRST_SECONDS, and each further restart
+waits twice as long. Without a delay, a node that dies soon after each start would use a whole core
+and fill its log.
 """
 
 FIRST_SECONDS = 0.5

@@ -1,7 +1,7 @@
 """A cluster that runs for one command, in a temporary directory and on free ports.
 
 The files of the cluster are kept only if the command failed. The nodes are child processes of the
-command. They end when the command ends, even if it is killed.
+command. The nodes end when the command ends, even if the command is killed.
 """
 
 import shutil

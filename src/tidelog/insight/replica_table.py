@@ -55,7 +55,7 @@ class Memory:
             ends.note(one.leader, one.leader_end, one.follower_ends, look)
 
     def since(self, one: PartitionOffsets, replica: ReplicaOffsets) -> str:
-        """How long the replica has been in the ISR, or how long it has been out of it, and why."""
+        """How long the replica has been in the ISR or out of the ISR, and why."""
         told = self._history.of(one.partition).members.get(replica.node)
         if told is not None and told.is_in_sync is replica.is_in_sync:
             age = wording.duration(max(0, self._look.ended - told.since))

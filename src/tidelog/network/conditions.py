@@ -2,7 +2,7 @@
 
 A party is a node, or all clients together. A way is the direction from one party to another. The
 network holds the bytes on a cut way and delivers them after the cut, because TCP would retransmit
-them. It also holds the start and the end of a connection.
+them. The network also holds the start and the end of a connection.
 """
 
 from collections.abc import Collection

@@ -13,7 +13,7 @@ END = b""
 """The end of the sender's stream, delivered in order like other bytes."""
 
 _forward_buffer = memoryview(bytearray(CHUNK))
-"""The buffer for direct forwarding. All flows share it, because no flow keeps bytes in it."""
+"""The buffer for direct forwarding. All flows share it, because no flow leaves bytes in it."""
 
 
 class Flow:

@@ -136,6 +136,6 @@ class Link:
 
 
 def _events(outgoing: Flow, incoming: Flow, conditions: Conditions, now: float) -> int:
-    """The events for the socket at which one flow begins and the other ends."""
+    """The events to wait for on the socket that is read by `outgoing` and written by `incoming`."""
     events = selectors.EVENT_READ if outgoing.wants_to_take(conditions, now) else 0
     return events | (selectors.EVENT_WRITE if incoming.wants_to_bring(conditions, now) else 0)
