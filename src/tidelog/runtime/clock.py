@@ -27,7 +27,7 @@ class HostClock:
         return time_ns() // 1_000_000 - now
 
     def moved(self, now: Millis) -> Millis | None:
-        """How far the wall clock is ahead, or None if that has hardly changed since last time."""
+        """How far the wall clock is ahead; None if this is almost the value of the last report."""
         ahead_ms = self.ahead_ms(now)
         if -SLACK_MS < ahead_ms - self._reported_ms < SLACK_MS:
             return None

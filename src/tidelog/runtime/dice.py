@@ -7,7 +7,7 @@ RESERVED = frozenset(UUID(int=value) for value in (0, 1))
 """The ids that are never drawn: Kafka's null id and the id of the metadata topic."""
 
 _DASH = 62 << 2
-"""If the first byte of an id is `_DASH` to `_DASH + 3`, its base64 form begins with '-'."""
+"""An id whose first byte is `_DASH` to `_DASH + 3` begins with '-' in base64."""
 
 
 class SystemDice:

@@ -1,10 +1,10 @@
 """The freeze meter: counts passes of the loop that take too long and reports the longest step.
 
 One thread serves all clients, so a long step delays every other client and the heartbeats. The loop
-reads the clock after each step anyway. It calls the meter only for a step of `STEP_MS` or more, and
-for a pass of `SLOW_MS` or more.
+reads the clock after each step anyway. The loop calls the meter only for a step of `STEP_MS` or
+more, and for a pass of `SLOW_MS` or more.
 
-Time is reported twice, as elapsed time and as CPU time of this thread. If the two differ, the
+Time is reported twice, as elapsed time and as CPU time of this thread. If the two times differ, the
 thread was waiting for a processor or a disk, and the step did not cause the whole delay.
 """
 
@@ -22,7 +22,7 @@ from tidelog.runtime.transport.connection import Connection
 
 SLOW_MS: Millis = 50
 STEP_MS: Millis = 10
-"""A step that is shorter than this is not reported. A slow pass may have short steps only."""
+"""A step that is shorter than this is not reported, even if the pass is slow."""
 
 CLIENT_ID_LENGTH = 60
 
@@ -69,7 +69,7 @@ class FreezeMeter:
         self._note(took_ms, step if conn is None else f"{step} {conn.peer}")
 
     def blame_frame(self, took_ms: Millis, conn: Connection, frame: memoryview) -> None:
-        """As `blame`, for a frame whose buffer is still valid: a request or a peer's response."""
+        """As `blame`, for the handling of a frame: a client's request or a peer's response."""
         if conn.id < 0:
             self._note(took_ms, f"an answer of {len(frame)} bytes from {conn.peer}")
         else:

@@ -34,7 +34,7 @@ class RepeatedLineFilter(logging.Filter):
 
 
 class LineLimit:
-    """Limits a line that peers can trigger: `burst` times at once, then once every `every_ms`."""
+    """Limits log lines that peers can trigger to `burst` at once, then one line per `every_ms`."""
 
     __slots__ = ("_every_ms", "_left", "_most", "_omitted", "_refilled_at")
 
@@ -57,7 +57,7 @@ class LineLimit:
         return True
 
     def omitted(self) -> str:
-        """The end of the next line, with the number of omitted lines; empty if there are none."""
+        """The number of omitted lines, as the end of the next line; empty if none were omitted."""
         omitted, self._omitted = self._omitted, 0
         return f" ({omitted} such lines were omitted before)" if omitted else ""
 

@@ -224,7 +224,7 @@ class Host:
             self._step_ended("closing idle connections")
 
     def _settle(self) -> None:
-        """Send all responses, and report ended connections to the node, until there are no more."""
+        """Send responses and report ended connections to the node, until there are none left."""
         while True:
             self.connections.send_answers()
             gone = self.connections.take_gone()

@@ -24,7 +24,7 @@ def keep_freed_memory() -> None:
 
 
 def lock_directory(path: str) -> int:
-    """Lock a directory against other processes, also Apache Kafka; returns a descriptor."""
+    """Lock a directory against other processes, including Kafka's; returns a descriptor."""
     try:
         os.makedirs(path, exist_ok=True)
         lock = os.open(f"{path}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

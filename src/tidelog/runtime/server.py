@@ -85,8 +85,8 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
     try:
         return host.run(ready)
     finally:
-        # Do not release the locks. The process holds them until it ends, so the next process that
-        # gets them finds the ports free.
+        # Do not release the locks. The process holds the locks until it ends. When the next process
+        # gets the locks, the ports are therefore free.
         signal.set_wakeup_fd(-1)
 
 
@@ -100,7 +100,7 @@ def _share_out_descriptors(settings: BrokerSettings) -> Shares:
 
 
 def _lock_directories(settings: BrokerSettings) -> dict[str, int]:
-    """Lock the directories. Only that of the metadata log must work; the others may fail."""
+    """Lock the log directories that work. The directory of the metadata log must work."""
     locks: dict[str, int] = {}
     for path in settings.log_dirs:
         try:
@@ -143,7 +143,7 @@ def _open(settings: BrokerSettings, usable: Collection[str], shares: Shares) -> 
         idle_ms=settings.connections_max_idle_ms,
         request_bytes=settings.socket_request_max_bytes,
         apis={api.key: (api.name, api.limit.size) for api in REGISTRY.values()},
-        # If many clients connect at once, Kafka's default of 50 makes some retry after a second.
+        # With Kafka's default of 50, some clients retry after 1 s if many connect at once.
         backlog=max(settings.socket_listen_backlog_size, 4096),
         http_hint=_http_hint(settings),
     )

@@ -2,9 +2,9 @@
 
 Invariant: the number of open descriptors is bounded, however many files are in use. A file opens
 its descriptor on demand. Beyond a limit, the disk closes the descriptors that were used least
-recently. A file without a descriptor stays usable, because it opens its path again when it is
-needed. The disk updates this path on a rename. Before the path is removed, the file opens a
-descriptor and keeps it. A descriptor is closed when its last holder releases it.
+recently. A file without a descriptor stays usable, because the file opens its path again on demand.
+The disk updates this path on a rename. Before the path is removed, the file opens a descriptor and
+keeps it. A descriptor is closed when its last holder releases it.
 
 Only the thread that owns the disk takes a descriptor away from a file. Other threads may call
 `File.read` and `File.sync`, and `Disk.write_file` for a path that has no other user. If the system
@@ -48,7 +48,7 @@ class Descriptor:
     def __init__(self, number: int) -> None:
         self.number = number
         self.is_of_removed = False
-        """Whether the close may free the blocks of a removed file, which takes long."""
+        """Whether the file is removed. Closing the descriptor then frees blocks, which is slow."""
 
     def __del__(self) -> None:
         if self.is_of_removed:
@@ -86,7 +86,7 @@ class RealFile:
         size = self.size
         total = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
         try:
-            # With an explicit position, the next append overwrites the bytes of a failed one.
+            # With an explicit position, the next append overwrites the bytes of a failed append.
             written = os.pwritev(descriptor.number, chunks[:_MAX_CHUNKS], size)
             if written != total:
                 rest = memoryview(b"".join(chunks))[written:]
@@ -156,14 +156,14 @@ class RealFile:
                     raise
 
     def pin(self) -> None:
-        """Keep a descriptor permanently, before the path is removed or reused."""
+        """Keep a descriptor open from now on, because the path is about to be removed or reused."""
         with suppress(FileNotFoundError):
             self._descriptor = self._descriptor or self._open()
             self._descriptor.is_of_removed = True
         self.path = ""
 
     def let_go(self) -> bool:
-        """Release the descriptor; returns False if there is none or the file has no path."""
+        """Release the descriptor; returns False if there is none or it must stay open (`pin`)."""
         if not self.path or self._descriptor is None:
             return False
         self._descriptor = None

@@ -35,8 +35,8 @@ SENDFILE_BYTES = 4 * 1024 * 1024
 """The maximum number of bytes that one connection sends from files per pass."""
 
 TAIL_BYTES = 8 * 1024 * 1024
-"""The last `TAIL_BYTES` of a file are assumed to be in the page cache. For slices before them, the
-connection checks whether they are cached.
+"""The last `TAIL_BYTES` of a file are assumed to be in the page cache. For slices before these
+bytes, the connection checks whether the slices are cached.
 """
 
 COLD_READ_BYTES = 256 * 1024

@@ -139,7 +139,7 @@ class Connections:
         self.admit(conn, sock, peer)
         admitted = self._by_id[conn]
         admitted.listener, admitted.address = listener, address
-        # The first activity raises `active_at` to `opened_at` or later, which ends `is_silent`.
+        # Until the first request, `active_at` is before `opened_at`, which means `is_silent`.
         admitted.opened_at, admitted.active_at = self.now, self.now - 1
         admitted.costly_until = self.now + COSTLY_FOR_MS  # the cost of its requests is unknown
         self.quotas.opened(listener, address)
@@ -223,8 +223,9 @@ class Connections:
     def watch(self, conn: Connection) -> None:
         """Let epoll watch for the events that the connection can handle now.
 
-        If a connection is muted or has held frames, the loop calls this method only when input has
-        arrived. Most of these connections can be read again before that.
+        When a connection is muted or gets held frames, epoll first continues to watch its input.
+        The loop calls this method only if input arrives. Most connections can be read again before
+        that.
         """
         interest = (0 if conn.muted or conn.held is not None else _IN) | (
             _OUT if conn.waits_for == SOCKET else 0

@@ -58,9 +58,9 @@ def fewest(directories: int) -> int:
 
 
 def share_out(limit: int, directories: int) -> Shares:
-    """Divide the limit between files and clients, after the fixed shares and the locks.
+    """Subtract the fixed shares and the locks from the limit, and divide the rest.
 
-    Files get up to half, and clients get the rest.
+    Files get up to half of it, and clients get what is left.
     """
     assert limit >= fewest(directories)
     free = limit - OWN - PEERS - directories
@@ -72,8 +72,8 @@ class DescriptorReserve:
     """Frees descriptors that can be opened again, after the system has refused a new descriptor.
 
     Each source is a function that releases a few descriptors and returns how many. Sources are
-    called in order until one of them has released some. Only the owner thread, which created this
-    object, calls the sources. Any other thread waits until the owner has called them.
+    called in order until one source has released descriptors. Only the owner thread, which created
+    this object, calls the sources. Any other thread waits until the owner has called the sources.
     """
 
     def __init__(self) -> None:

@@ -2,8 +2,8 @@
 
 A client may announce a large request and send it slowly, and many clients may do so. Over the
 limit, only the connection whose request began first is read; the others wait until there is room.
-While others wait, connections whose requests began some time ago are closed, the oldest first,
-until there is room again. The first connection is kept while it makes progress.
+While connections wait, those whose requests began some time ago are closed, the oldest first, until
+there is room again. The first connection, which is read, is kept while it makes progress.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from tidelog.runtime.transport.connection import Connection
 ENOUGH_BYTES = 64 * 1024
 """How many bytes the first connection must send between two checks to be kept."""
 PATIENCE = 2
-"""The number of checks after which a request may be closed while others wait."""
+"""After this many checks, the connection of a half-received request may be closed."""
 
 
 class _Begun(NamedTuple):
@@ -76,7 +76,8 @@ class HalfReceived:
         gets_on = before[0] != first.id or first.half_received - before[1] >= ENOUGH_BYTES
         too_much = self.bytes - self._most // 2
         slow: list[Connection] = []
-        # Keep the newest connection. Once the others are closed, it is the first and may be read.
+        # Keep the newest connection. Once all older ones are closed, it is the first and may be
+        # read.
         for conn, began in list(self._begun.values())[:-1]:
             if too_much <= 0 or self._checks - began < PATIENCE:
                 break

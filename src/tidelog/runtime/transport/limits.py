@@ -32,7 +32,7 @@ class Limits:
     connections are not read.
     """
     half_received_bytes: int = 64 * 1024 * 1024
-    """The limit of half-received requests; above it, they are received one at a time."""
+    """The limit of half-received requests; above it, one request at a time is received."""
     held_bytes: int = 16 * 1024 * 1024
     """The limit of held requests; above it, less is read from each connection at once."""
     backlog: int = 1024

@@ -20,7 +20,7 @@ class UnreadResponses:
         """A connection with more unsent bytes than this is not read."""
 
     def changed(self, conn: Connection, unsent: int) -> None:
-        """Record the unsent bytes of a connection that must wait, or 0 once it need not wait."""
+        """Record the bytes that wait in a connection's queue; 0 if the queue need not wait."""
         self._bytes += unsent - conn.stalled
         conn.stalled = unsent
         if self._bytes > self._most:
@@ -33,7 +33,7 @@ class UnreadResponses:
         return self._bytes > 2 * self._most
 
     def to_close(self, connections: Iterable[Connection]) -> list[Connection]:
-        """The connections with the most unread bytes; closing them returns memory to the limit."""
+        """The connections with the most unread bytes. All others together are within the limit."""
         too_much, slowest = self._bytes - self._most, []
         for conn in sorted(connections, key=lambda conn: conn.stalled, reverse=True):
             if too_much <= 0:
