@@ -1,7 +1,8 @@
 """Replaces rules of simulated nodes for the time of a run.
 
 The code of a node has no branch for a wrong rule. To show what happens without a rule, a run
-replaces a function, method or class in the module that uses it, and restores it afterwards.
+replaces a function, method or class in the module that uses the rule. The original is restored
+afterwards.
 """
 
 from collections.abc import Iterator

@@ -156,8 +156,7 @@ class Checker:
             followers = follower_progress(leader)
             copy.runs = {one: p.broker_epoch for one, p in followers.items()}
             for follower, progress in followers.items():
-                # The leader knows from the last fetch that the follower was at the log end before
-                # this event.
+                # Whether the follower's last fetch had reached the log end before this event.
                 was_level = before.get(follower) == progress.end >= before.get(copy.node, 0)
                 if was_level or progress.end >= leader.end:
                     copy.level_at[follower] = progress.last_fetch
@@ -252,9 +251,10 @@ class Checker:
     def _before_damage(self, copy: Copy, found: list[Batch], end: Offset) -> list[Batch]:
         """Replace damaged batches with the batches that the log held when the node last ran.
 
-        The batches before the first damaged one come from `found`. All later batches come from the
-        log of the last run, even if a damaged header ended the read early. Batches that the node
-        fetched after its start never count as damaged.
+        `found` has the batches that were read from the files. The batches before the first damaged
+        one are returned unchanged. All later batches come from the log of the last run, even if a
+        damaged header ended the read early. Batches that the node fetched after its start never
+        count as damaged.
         """
         stopped = self.scene.copies_at_stop.get(copy.node, {}).get(copy.partition)
         if stopped is None or stopped.ledger is not copy.ledger or copy.ledger.is_metadata:

@@ -1,8 +1,8 @@
 """The state that the checkers observe: the copies of each partition on running nodes.
 
-`CommittedRecords` belongs to a partition. It lists every batch that was written to any replica, and
-the records that were committed. It stays when a node stops. A `Copy` is one replica in one run of
-its node.
+`CommittedRecords` belongs to a partition, and is kept when a node stops. This object lists every
+batch that was written to any replica, and the records that were committed. A `Copy` is one replica
+in one run of its node.
 """
 
 from dataclasses import dataclass, field
@@ -52,7 +52,7 @@ class CommittedRecords:
     The key NO_EPOCH is for followers of the metadata log, whose high watermarks count as well.
     """
     leaders: dict[LeaderEpoch, tuple[NodeId, int]] = field(default_factory=dict)
-    """The node that leads each epoch, and how often that node had started by then."""
+    """The node that leads each epoch, and the number of starts of that node before it led."""
     unclean_epochs: set[LeaderEpoch] = field(default_factory=set)
     """Epochs of uncleanly elected leaders, which may lack committed records."""
     lost: int = 0
@@ -103,7 +103,7 @@ class Stance(NamedTuple):
     epoch: LeaderEpoch
     role: type[Role]
     is_content: bool
-    """Whether the voter leads or has contact with the leader. If so, it rejects pre-votes."""
+    """Whether the voter leads or has contact with the leader. Then it rejects pre-votes."""
     voters: tuple[NodeId, ...]
 
 

@@ -35,7 +35,7 @@ class Lost(NamedTuple):
     records: int
     acks: int
     was_reported: bool
-    """Whether an unclean election reported the possible loss."""
+    """Whether an unclean election of the partition's leader has shown that records may be lost."""
 
 
 @dataclass

@@ -6,8 +6,8 @@ At any moment the budget allows:
   Committed records survive. Without a majority, the cluster makes no progress until the network
   heals.
 * **Faults of a minority of nodes.** A node is stopped, paused, isolated or given a bad disk only
-  while the other working nodes are a majority. Without a majority the cluster would make no
-  progress. It would lose no metadata, because metadata is synced before it is committed. Only a
+  while the other working nodes are a majority. Without a majority, the cluster would make no
+  progress, but would lose no metadata, because metadata is synced before it is committed. Only a
   blackout stops all nodes.
 * **Loss of unsynced data** (power loss, failed fsync, flipped bit), as long as fewer than
   min.insync.replicas replicas of a partition have ended uncleanly. Every committed record is on at
@@ -86,8 +86,8 @@ class Budget:
     def allows_blackout(self) -> bool:
         """Whether all nodes may lose power at once.
 
-        All nodes must be running, and every partition must flush before it acknowledges, unless
-        the budget is unlimited.
+        All nodes must be running. Unless the budget is unlimited, every partition must also flush
+        before it acknowledges.
         """
         image = self._newest()
         hosts = self._cluster.hosts.values()
@@ -184,6 +184,6 @@ def _flushes(image: ClusterImage, where: TopicPartition) -> bool:
 def _is_back(
     image: ClusterImage, partition: PartitionImage, node: NodeId, epoch: BrokerEpoch
 ) -> bool:
-    """Whether the node is in sync again, in a later run than the one that ended."""
+    """Whether the node is in sync again, in a later run than the run that ended."""
     broker = image.brokers.get(node)
     return broker is not None and broker.epoch > epoch and node in partition.isr

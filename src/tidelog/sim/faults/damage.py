@@ -4,18 +4,18 @@
 report the damage. Damage is not visible in these cases:
 
 * The file is an index, a producer snapshot or an older metadata snapshot. These files are derived
-  data, and a node validates such a file only when it uses the file. There is one exception: if the
-  node stopped cleanly, a missing index is visible. In the metadata log, this holds only for
-  segments below the recovery point. A crash may leave later segments without an index, so every
-  start scans these segments and rebuilds the index.
+  data, which a node validates only when it uses them. There is one exception: if the node stopped
+  cleanly, a missing index is visible. In the metadata log, a missing index is visible only below
+  the recovery point. A crash may leave later segments without an index, so every start scans these
+  segments and rebuilds the index.
 * A text file (checkpoints, quorum-state, meta.properties) has no checksum. If it is still
   well-formed, its numbers may be wrong.
 * If the node stopped uncleanly, damage after the recovery point of a log may look like an append
   that a kill interrupted, or like an append that a power loss removed.
 * The topic id of the metadata log is constant, so its partition.metadata is never read.
 * Files that were set aside or are about to be deleted are never read.
-* The clean-shutdown mark and the boot mark are optional. Without them, a node assumes an unclean
-  stop and a restart of its machine.
+* The clean-shutdown mark and the boot mark are optional. If they are missing, a node assumes an
+  unclean stop and a restart of its machine.
 """
 
 import json
@@ -166,7 +166,7 @@ def _is_state(content: bytes) -> bool:
 
 
 def damage(disk: SimDisk, dice: Dice) -> Harm | None:
-    """Damage one or two files of the disk; None if the drawn damage would change nothing.
+    """Damage one or two files of the disk; return None if the damage would change nothing.
 
     meta.properties is excluded, because a node correctly refuses to start without this file.
     """

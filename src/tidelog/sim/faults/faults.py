@@ -14,9 +14,9 @@ LEADER: NodeId = 0
 CONTROLLER: NodeId = -1
 """Stands for the active controller when the fault starts."""
 NEXT_LEADER: NodeId = -2
-"""Stands for the first in-sync follower of the first partition, if possible not the controller."""
+"""Stands for the first in-sync follower of the first partition, preferably not the controller."""
 LAST_FOLLOWER: NodeId = -3
-"""Stands for the last follower of the first partition, if possible not the controller."""
+"""Stands for the last follower of the first partition, preferably not the controller."""
 
 CLOCK_STEP = "clock-step"
 
@@ -58,10 +58,10 @@ class Fault:
     amount: int = 0
     """The size of the fault, in a unit that depends on its kind.
 
-    It is the added delay in ms (slow-link, slow-disk), the lost segments per thousand (lossy-link),
-    the drift in parts per thousand, or the clock step in ms. For damage, the amount is 1 if a
-    controlled shutdown precedes the damage, and 0 if a kill precedes it. For a blackout, it is the
-    longest time in ms that a node starts late.
+    The amount is the added delay in ms (slow-link, slow-disk), the lost segments per thousand
+    (lossy-link), the drift in parts per thousand, or the clock step in ms. For damage, the amount
+    is 1 if a controlled shutdown precedes the damage, and 0 if a kill precedes it. For a blackout,
+    the amount is the longest delay in ms before a node starts again.
     """
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ Recipe: TypeAlias = Callable[[SeededDice, Millis, int], tuple[Fault, ...]]
 
 
 def last_one_standing(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
-    """The leader is cut off from its followers, loses power, and returns before them (F18, F43)."""
+    """While the leader is cut off from its followers, it loses power and restarts (F18, F43)."""
     alone = 1_000 + dice.below(3_000)
     gone = 200 + dice.below(1_500)
     return (

@@ -108,7 +108,7 @@ class Strikes:
     # -- the machines of a fault -------------------------------------------------------------------
 
     def _host(self, meant: NodeId) -> SimHost:
-        """The machine that a fault refers to; node 1 if there is no such machine now."""
+        """The machine that a fault refers to; node 1 if no machine has the fault's role now."""
         hosts = self._cluster.hosts
         if meant > 0:
             return hosts[meant]
@@ -132,7 +132,7 @@ class Strikes:
         return self._cluster.hosts[others[0 if meant == NEXT_LEADER else -1]]
 
     def _other(self, fault: Fault, host: SimHost) -> SimHost:
-        """The second machine of a fault, or the next machine if it is the same as the first."""
+        """The second machine of a fault. If that is `host` again, the machine after `host`."""
         other = self._host(fault.nodes[1])
         return other if other is not host else self._host(host.id % len(self._cluster.hosts) + 1)
 

@@ -2,8 +2,8 @@
 
 If a follower fetches at offset N, its leader assumes that the follower holds all records below N.
 The check skips leaders of earlier epochs, because a follower may truncate its log in a later epoch.
-It also skips followers that have restarted since their last fetch, because they may have lost
-records.
+The check also skips followers that have restarted since their last fetch, because they may have
+lost records.
 """
 
 from tidelog.sim.checks.scene import Copy

@@ -1,8 +1,8 @@
 """Leader completeness: a leader holds all records that were committed in earlier epochs.
 
 A node that was elected and then paused may learn of its election late. By then, other leaders may
-have committed records that the node lacks. This does not violate the invariant. The node cannot
-commit any record, because its followers follow another leader.
+have committed records that the node lacks. This late leader does not violate the invariant. The
+node cannot commit any record, because its followers follow another leader.
 
 The checker learns the committed offsets from the high watermarks of leaders. For the metadata log,
 it uses the high watermarks of all nodes. By log matching, it is enough to compare the last

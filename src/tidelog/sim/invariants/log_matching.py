@@ -1,7 +1,7 @@
 """Log matching: two logs that share a batch are equal up to this batch.
 
 Two logs share a batch if both hold a batch of the same epoch at the same offset. The check is
-inductive. It compares these two batches, and the batch before each of them.
+inductive: it compares the two shared batches, and the batch before each of them.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""In each epoch only one node leads, and after a restart it does not lead in that epoch (F17)."""
+"""In each epoch only one node leads, and only in one run of its process (F17)."""
 
 from tidelog.sim.checks.scene import Copy
 from tidelog.sim.invariants.invariant import Invariant

@@ -1,4 +1,4 @@
-"""A machine's clock: simulated time with its own start and rate. It never moves back."""
+"""A machine's clock, which never moves back: simulated time with its own start and rate."""
 
 from tidelog.model.ids import Millis
 from tidelog.sim.machines.world import World

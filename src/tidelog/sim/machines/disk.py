@@ -29,7 +29,7 @@ class DiskFaults:
     """The current faults of the disk."""
 
     capacity: int | None = None
-    """The maximum size of all files together, in bytes. A larger append fails with ENOSPC."""
+    """The maximum size of all files together, in bytes. An append beyond it fails with ENOSPC."""
     is_read_only: bool = False
     fails_sync: bool = False
     sync_ms: int = 0
@@ -50,7 +50,7 @@ class DiskFaults:
 
 
 class SimFile:
-    """An open file. It stays valid until the disk crashes, even if its name is removed."""
+    """An open file, which stays valid until the disk crashes, even if its name is removed."""
 
     __slots__ = ("_disk", "_inode", "_is_new", "path")
 

@@ -1,4 +1,4 @@
-"""The jobs of a simulated machine. They take simulated time, so a crash can occur between steps."""
+"""The jobs of a simulated machine. Jobs take simulated time, so a crash can occur between steps."""
 
 from collections.abc import Callable
 from typing import Any

@@ -2,13 +2,13 @@
 
 A connection behaves like TCP, but its unit is the frame. Frames arrive in order or not at all.
 While a link is cut, frames wait, because TCP retransmits them. If a process ends, its connections
-close after all frames that the process has sent. A machine without power does not answer. When it
-is back, it resets its old connections.
+close after all frames that the process has sent. A machine without power does not answer. When the
+power is back, the machine resets its old connections.
 
 TCP hides packet faults. If a segment is lost, this segment and all later bytes wait until it is
-retransmitted. Requests can therefore be duplicated or reordered only on two connections. A client
-gives up one connection and repeats the request on the next, while the first request is still in
-transit. Each connection has its own delays, so either request may arrive first.
+retransmitted. A request can therefore be duplicated or reordered only if its client uses two
+connections. The client gives up one connection and repeats the request on the next, while the first
+request is still in transit. Each connection has its own delays, so either request may arrive first.
 """
 
 from collections import Counter, deque
@@ -24,7 +24,7 @@ Address: TypeAlias = tuple[str, int]
 _Trouble = TypeVar("_Trouble", str, tuple[str, str])
 
 RETRANSMIT_MS: Millis = 200
-"""The time after which Linux first retransmits a lost segment. It doubles with each retry."""
+"""The time after which Linux first retransmits a lost segment. The time doubles with each retry."""
 MAX_RETRANSMIT_MS: Millis = 5_000
 CONNECT_TIMEOUT_MS: Millis = 127_000
 """How long Linux tries to connect to an address that does not answer."""
@@ -227,7 +227,7 @@ class SimNetwork:
         self._move_on()
 
     def slow_down(self, machine: str, added_ms: Millis) -> None:
-        """Add up to this delay to all frames of the machine. The negative value undoes this."""
+        """Add up to this delay to all frames of the machine; a call with -added_ms undoes this."""
         self._slow[machine] += added_ms
 
     def lose_segments(self, machine: str, per_mille: int) -> None:
@@ -241,7 +241,7 @@ class SimNetwork:
         self._move_on()
 
     def reset(self, one: str, other: str) -> None:
-        """Reset the connections between two machines. Both sides learn of it, and data is lost."""
+        """Reset the connections between two machines. Both sides notice, and data is lost."""
         for side in list(self._sides):
             if side.place == one and side.other.place == other:
                 self.world.after(self.delay(one, other), side.told_of_end)
@@ -296,7 +296,7 @@ class SimNetwork:
 
 
 def _take(troubles: Counter[_Trouble], trouble: _Trouble) -> None:
-    """Decrement the counter. It may already be 0, if `heal` was called meanwhile."""
+    """Decrement the counter, unless `heal` has already set the counter to 0."""
     if troubles[trouble] > 1:
         troubles[trouble] -= 1
     else:

@@ -1,7 +1,7 @@
 """The rule of replica.lag.max.messages, which Kafka removed in 0.9.
 
-By this rule, a follower is out of sync if it lacks more than this number of records. No number is
-right, because a large enough burst exceeds any number. The ISR then shrinks during the burst and
+By this rule, a follower is out of sync if it lacks more records than the configured maximum. No
+maximum is right, because a large enough burst exceeds it. The ISR then shrinks during the burst and
 grows again afterwards.
 """
 

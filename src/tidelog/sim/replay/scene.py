@@ -44,7 +44,7 @@ class ReplayScene(NamedTuple):
 class Frame(NamedTuple):
     at_ms: Millis
     step: int
-    """The index of the step, of a story or of a recorded run, that this frame belongs to."""
+    """The index of the step that this frame belongs to, in a story or a recorded run."""
     happened: tuple[str, ...]
     scene: ReplayScene
 

@@ -25,7 +25,7 @@ class Result(NamedTuple):
     acknowledged: int
     read: int
     lost: int
-    """Records acknowledged with acks=all whose loss was reported."""
+    """The number of records that were acknowledged with acks=all and then reported as lost."""
     cpu_seconds: float
 
 

@@ -101,8 +101,7 @@ def _drawn_schedule(dice: SeededDice, plan: Plan, nodes: int) -> tuple[Fault, ..
         return ()
     kinds += [kind for kind in _OFTEN if kind in kinds]
     if dice.below(3):
-        # If a run draws from only a few kinds, each combination of them is frequent (swarm
-        # testing).
+        # Let this run draw from only a few kinds, so that it often combines them (swarm testing).
         kinds = [kinds[dice.below(len(kinds))] for _ in range(2 + dice.below(4))]
     end = plan.seconds * 1_000
     pause = (2_000, 4_000, 8_000)[dice.below(3)]
@@ -115,8 +114,8 @@ def _drawn_schedule(dice: SeededDice, plan: Plan, nodes: int) -> tuple[Fault, ..
         if plan.faults is None and not plan.beyond and dice.below(8) == 0:
             faults += RECIPES[dice.below(len(RECIPES))](dice, at, nodes)
             continue
-        # Faults occur one at a time or, in a storm, several in quick succession. They often hit the
-        # current leader.
+        # Faults occur one at a time or, in a storm, several in quick succession. Faults often hit
+        # the current leader.
         is_storm = dice.below(3) == 0
         for _ in range(2 + dice.below(3) if is_storm else 1):
             target = _drawn_target(dice, nodes, leaders=2 if is_storm else 1)
@@ -144,7 +143,7 @@ def _with_clock_steps(
 
 
 def _drawn_target(dice: SeededDice, nodes: int, leaders: int) -> NodeId:
-    """The leader in `leaders` cases of four, the controller in one, otherwise a random node."""
+    """The leader in `leaders` of four draws, the controller in one, and otherwise a random node."""
     drawn = dice.below(4)
     if drawn < leaders:
         return LEADER

@@ -25,7 +25,7 @@ class Counts:
     faults: Counter[str] = field(default_factory=Counter)
     """The number of executed faults by kind."""
     held_back: Counter[str] = field(default_factory=Counter)
-    """The number of faults by kind that the budget did not allow, so they were not executed."""
+    """The number of faults by kind that were not executed, because the budget forbids them."""
     checks: Counter[str] = field(default_factory=Counter)
     """The number of checks by invariant."""
 

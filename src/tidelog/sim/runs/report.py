@@ -38,7 +38,7 @@ def headline(seed: int, failure: Failure) -> str:
 def failure_report(plan: Plan, only: Sequence[int] | None = None) -> Iterator[str]:
     """Run a failing plan again and report its events. The same seed reproduces the same run.
 
-    If some faults of the seed's schedule were removed, `only` has the indices of the others.
+    If faults were removed from the seed's schedule, `only` has the indices of those that remain.
     """
     recorder = Recorder()
     outcome = simulate(plan, recorder)

@@ -1,7 +1,7 @@
 """Shrinks a failing schedule: removes faults as long as the same invariant is still violated.
 
-It removes halves first, then smaller pieces, and finally single faults (delta debugging). The
-result is a subset of the seed's schedule, given as the indices of the faults that remain.
+The search removes halves first, then smaller pieces, and finally single faults (delta debugging).
+The result is a subset of the seed's schedule, given as the indices of the faults that remain.
 """
 
 from collections.abc import Callable, Sequence

@@ -96,7 +96,7 @@ class Stage:
 
     @property
     def controller(self) -> NodeId:
-        """The active controller. If several nodes claim the role, the one with the latest epoch."""
+        """The node that is active controller in the latest epoch; NO_NODE if there is none."""
         active = [
             (host.node.image.epoch, host.id)
             for host in self.controllers

@@ -16,7 +16,7 @@ class Watcher:
         self.cut_off: set[NodeId] = set()
         """The nodes that the story has isolated, which are shown as cut off."""
         self.cuts: list[str] = []
-        """Descriptions of the other links that the story has cut."""
+        """Descriptions of the single links that the story has cut."""
         self._stage = stage
         self._partitions: list[TopicPartition] = []
         self._running: dict[tuple[NodeId, TopicPartition], ReplicaScene] = {}
@@ -105,7 +105,7 @@ class Watcher:
             self._at_rest.pop((node, partition), None)
 
     def _on_disk(self, node: NodeId, partition: TopicPartition) -> ReplicaScene:
-        """The replica as its files show it, for a node that is down or has not opened it yet."""
+        """The replica in the files of a node that is down or has not opened the replica yet."""
         disk, directory = self._stage.hosts[node].disk, f"{partition.topic}-{partition.partition}"
         epochs: dict[int, int] = {}
         end = 0

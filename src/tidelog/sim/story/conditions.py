@@ -1,4 +1,4 @@
-"""The conditions of stories. If a condition does not hold, its verdict has the actual state."""
+"""The conditions of stories. If a condition does not hold, the verdict describes the real state."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -127,7 +127,7 @@ def _rolling_restart(scene: WhatIfScene) -> None:
 
 
 def _last_in_sync(scene: WhatIfScene) -> None:
-    """Kill the followers, then the leader, which alone is in sync. Start the followers first."""
+    """Kill the followers, then the leader, the last in-sync replica. The followers start first."""
     followers, leader = scene.followers(), scene.leader
     for host in followers:
         host.kill()
@@ -143,7 +143,7 @@ def _last_in_sync(scene: WhatIfScene) -> None:
 
 
 def _two(scene: WhatIfScene, *, power: bool) -> None:
-    """Stop the leader, and its successor a moment later. Start both after that."""
+    """Stop the leader, and a moment later the new leader. Start both again afterwards."""
     gone: list[SimHost] = []
     for _ in range(2):
         scene.stage.run_until(lambda: scene.leader is not None, 10_000)

@@ -28,10 +28,10 @@ class WhatIfSummary(NamedTuple):
 
     @property
     def bound(self) -> float:
-        """The upper bound of the true share, with 95 % confidence.
+        """The upper bound of the true share of lossy runs, with 95 % confidence.
 
-        If no run lost records, the bound is 3/n (the rule of three). Otherwise it is the upper end
-        of Wilson's interval.
+        If no run lost records, the bound is 3/n (the rule of three). Otherwise the bound is the
+        upper end of Wilson's interval.
         """
         n, p, z = self.runs, self.share, 1.96
         if not self.lossy:

@@ -21,7 +21,7 @@ LARGE = 100
 _TIMES, _TIMES_AT = Struct(">qq"), 27
 _PRODUCER, _PRODUCER_AT = Struct(">qhi"), 43
 _CRC, _CRC_AT = Struct(">I"), 17
-"""The positions of these fields in a batch header."""
+"""The format and the position of fields in a batch header."""
 
 
 class Made(NamedTuple):
@@ -40,7 +40,7 @@ class Batches:
     def make(
         self, now: Millis, producer_id: int = -1, producer_epoch: int = -1, sequence: int = -1
     ) -> Made:
-        """A small batch with a random number of records, or a large batch with the maximum."""
+        """A small batch with a random number of records, or a large one with the maximum number."""
         if self._records >= LARGE:
             return self._large(now, producer_id, producer_epoch, sequence)
         padding = b"." * self._dice.below(200)

@@ -3,8 +3,8 @@
 The consumer reports a violation if the end offset is below an offset that it has already read.
 
 Like a real client, the consumer sends the newest leader epoch that it knows, so that a deposed
-leader refuses its requests. It compares a reported end offset with its position at the time of the
-request, because the request may wait for long in the socket of a paused leader.
+leader refuses its requests. The consumer compares a reported end offset with the position that it
+had when it sent the request. The request may have waited for long in the socket of a paused leader.
 """
 
 from typing import Any

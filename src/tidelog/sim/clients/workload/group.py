@@ -20,8 +20,8 @@ from tidelog.sim.clients.workload.reading import batches_in
 GROUP = "audit"
 POLL_MS: Millis = 1_000
 PATIENCE_MS: Millis = 12_000
-"""The time after which a member gives up a request. It is long, because JoinGroup waits for all
-members.
+"""The time after which a member gives up a request. The time is long, because JoinGroup waits for
+all members.
 """
 
 

@@ -160,7 +160,7 @@ class IdempotentProducer(WorkloadClient):
     def _is_forgotten(self, one: _Batch) -> bool:
         """Whether the leader lacks earlier batches because records were lost.
 
-        Without a loss, a deposed leader may return the same error.
+        If no records were lost, the error may come from a deposed leader.
         """
         return one is self._queue[0] and self.around.checker.scene.by_name[self.partition].lost > 0
 

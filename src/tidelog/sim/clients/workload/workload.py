@@ -1,4 +1,4 @@
-"""All clients of one run, as its workload defines them, and the work that they still wait for."""
+"""All clients of one run, as its workload defines them, and the work that is not complete yet."""
 
 from collections.abc import Iterator, Sequence
 
