@@ -1,8 +1,8 @@
 """Tracks the jobs under way. Each job has a token and a callback for its result.
 
 The result of a cancelled job is dropped. At most `WAITING_LIMIT` jobs of `Work.COMPUTE` are under
-way at a time, because clients can request such jobs. Callers start at most one fsync per log at a
-time.
+way at a time, because clients can request COMPUTE jobs. Callers start at most one fsync per log at
+a time.
 """
 
 from collections.abc import Callable
@@ -73,7 +73,7 @@ class Jobs:
         return token
 
     def cancel(self, token: int) -> None:
-        """Drop the job's result. This has no effect on a job that has ended."""
+        """Drop the job's result. If the job has ended, do nothing."""
         if self._forget(token) is not None:
             self._emit(Cancel(token))
 

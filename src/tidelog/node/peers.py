@@ -249,7 +249,7 @@ class Channel:
 
 
 class Peers:
-    """The node's outgoing connections. Their ids are negative, unlike those of incoming ones."""
+    """The node's outgoing connections, which have negative ids. Incoming ones have positive ids."""
 
     def __init__(self, clock: Clock, timers: Timers, emit: Callable[[Outbound], None]) -> None:
         self.clock = clock

@@ -81,8 +81,9 @@ class Lifecycle:
         """Register this run. If an earlier start was interrupted, register that run first.
 
         The controller may have registered the interrupted run in a broker epoch that this run does
-        not know. The interrupted run has not changed any log. Registering it again returns its
-        epoch. This run then names that epoch as its previous one, which proves a clean shutdown.
+        not know. If this node registers the interrupted run again, the controller returns its
+        epoch. This run then names that epoch as its previous broker epoch, which proves a clean
+        shutdown. The proof is right, because the interrupted run has not changed any log.
         """
         if self._interrupted is not None:
             self._send_registration(self._interrupted, self._settled)
@@ -156,7 +157,7 @@ class Lifecycle:
     def epoch_in(self, image: ClusterImage) -> BrokerEpoch:
         """The epoch of this run's registration, even before the controller's response arrives.
 
-        With this epoch, a leader distinguishes the log of this run from that of an earlier run
+        With this epoch, a leader distinguishes the log of this run from the log of an earlier run
         (F15).
         """
         if self.epoch < 0 and self.is_registered_in(image):

@@ -1,8 +1,8 @@
 """The group coordinators of this node: one per `__consumer_offsets` partition that the node leads.
 
-Invariant: a coordinator serves requests only while the node leads its partition. It loads its state
-from the partition's log. A write of a coordinator is complete when every in-sync replica has
-acknowledged it.
+Invariant: a coordinator serves requests only while the node leads its partition. The coordinator
+loads its state from the partition's log. A write of a coordinator is complete when every in-sync
+replica has acknowledged it.
 """
 
 from collections.abc import Callable, Collection

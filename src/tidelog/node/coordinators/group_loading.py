@@ -1,7 +1,7 @@
 """Loads a group coordinator: jobs read and replay its log, a few batches per job.
 
-No other part uses the shard until the load is complete. The replay of a large log takes seconds,
-and the node serves other requests during that time.
+The loaded groups form a shard, which no other part uses until the load is complete. The replay of a
+large log takes seconds, and the node serves other requests during that time.
 """
 
 import logging

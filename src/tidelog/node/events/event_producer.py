@@ -5,8 +5,8 @@ the same sequence, until it is written or refused with an error that is not retr
 event is written twice or out of order.
 
 The producer creates the topic when it is first needed, with `offsets.topic.replication.factor`
-replicas. If fewer brokers are active, the producer waits `PLACES_MS` for more. After that it
-creates the topic with one replica on each active broker.
+replicas. If fewer brokers are active, the producer waits `PLACES_MS` for more. After that time, the
+producer creates the topic with one replica on each active broker.
 """
 
 import logging

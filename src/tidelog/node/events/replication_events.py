@@ -62,7 +62,7 @@ class ReplicationEvents:
         self._timers = timers
         self._producer = EventProducer(settings, clock, timers, peers, image, submit)
         self._decisions: deque[tuple[Millis, Millis, Iterator[ReplicationEvent]]] = deque()
-        """The commit time of each decision, how long the commit took, and its events."""
+        """For each decision: its commit time, how long the commit took, and its events."""
         self._waiting: deque[tuple[Millis, ReplicationEvent]] = deque()
         self._is_sending = False
         self._is_slicing = False

@@ -47,7 +47,7 @@ from tidelog.replication.isr.follower import (
 
 VERSION = 17
 PARTITION_BYTES = 96
-"""The maximum size of one added and one forgotten partition in a request."""
+"""The maximum size of two entries in a request: one added and one forgotten partition."""
 REQUEST_BYTES = 256
 """The bytes of a request without its partitions."""
 _NUDGE = ApiVersionsRequest(client_software_name="", client_software_version="")
@@ -378,7 +378,10 @@ class ReplicaFetcher:
         self._timers.at(time, self._fetch)
 
     def _forget(self, followed: Followed) -> None:
-        """Remove the partition from the leader's session, so that its records end no long poll."""
+        """Remove the partition from the leader's session.
+
+        New records of the partition then do not make the leader answer a waiting fetch.
+        """
         if followed.is_in_session:
             self._forgotten[followed.key] = None
             self._in_session -= 1

@@ -2,8 +2,8 @@
 
 Each batch must have the right checksum and must start where the batch before it ended. Each epoch
 must start with a LeaderChange record. The checks of offsets and epochs are needed because a batch's
-checksum does not cover these two fields. A damaged file is renamed and kept. It is never applied
-and never deleted (F57).
+checksum does not cover these two fields. A damaged file is renamed and kept. Damaged files are
+never applied and never deleted (F57).
 """
 
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ class Examined(NamedTuple):
     def end(self) -> LogEnd:
         """The end of the snapshot or of the log, whichever is later.
 
-        If records are missing between the two, the log does not count.
+        If records are missing between the snapshot and the log, the log does not count.
         """
         if self.gap:
             return self.snapshot_end

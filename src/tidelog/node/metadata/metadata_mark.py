@@ -6,8 +6,8 @@ elect a leader that lacks these records (F40, F57). The mark also contains the n
 `quorum-state` and the checksums of the snapshots. docs/adr/0018 has the rules.
 
 Invariant: the mark never exceeds the end up to which the log has been synced. The mark is written
-after each sync of the log, but it is not synced itself. It is therefore exact after kill -9 and may
-be out of date after power loss. Only `lose` and `settle` sync the mark.
+after each sync of the log, but it is not synced itself. The mark is therefore exact after kill -9
+and may be out of date after power loss. Only `lose` and `settle` sync the mark.
 """
 
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ class MetadataLogState:
     end: LogEnd = NOTHING
     """The log end that this node may have acknowledged; its log may be shorter now."""
     is_fresh: bool = False
-    """Whether the node may never have held a record since it was formatted."""
+    """Whether it is possible that the node has held no record since it was formatted."""
     epoch: LeaderEpoch = NO_EPOCH
     """The newest epoch in which the node may have voted."""
     snapshots: tuple[tuple[SnapshotId, int], ...] = ()
@@ -108,12 +108,12 @@ class MetadataMark:
         self._change(replace(self.now, end=end, is_fresh=is_fresh), durable=True)
 
     def reached(self, end: LogEnd) -> None:
-        """Record that the log is synced up to `end`, unless the mark shows that it was longer."""
+        """Record that the log is synced up to `end`, unless the mark is already higher."""
         if end >= self.now.end:
             self._change(replace(self.now, end=end, is_fresh=False))
 
     def settle(self, end: LogEnd) -> None:
-        """Record that the log is complete and ends at `end`, even if that is lower than before."""
+        """Record that the log is complete and ends at `end`, even if the mark was higher before."""
         self._change(replace(self.now, end=end, is_fresh=False), durable=True)
 
     def voted_in(self, epoch: LeaderEpoch) -> None:

@@ -1,8 +1,9 @@
 """Opens a node's metadata: sets damaged files aside and decides whether the node can start.
 
 Invariant: damaged data is never applied. If a voter has lost part of its log, it fetches that part
-again from another node. Until then it votes only for a candidate that has all records that this
-voter may have acknowledged. If there is no other node to fetch from, the node does not start (F57).
+again from another node. Until then, the voter votes only for a candidate that has all records that
+the voter may have acknowledged. If there is no other node to fetch from, the node does not start
+(F57).
 """
 
 import logging

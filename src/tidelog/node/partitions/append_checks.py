@@ -28,8 +28,8 @@ _BEFORE_THE_LOG = (
     ErrorCode.record_list_too_large,
     ErrorCode.corrupt_message,
 )
-"""Errors that are found before the append. As in Kafka, the response to such a batch has no log
-start offset.
+"""Errors that are found before the append. As in Kafka, a result with one of these errors has no
+log start offset.
 """
 
 
@@ -54,7 +54,10 @@ class AppendChecks:
         conn: ConnId,
         resume: Resume,
     ) -> Resume:
-        """Check and append the unchecked batches; returns a callback for all other results."""
+        """Check and append the unchecked batches.
+
+        Returns the callback for the results of the batches that need no check.
+        """
         places = [place for place, result in enumerate(results) if result is UNCHECKED]
         unchecked = [
             _Unchecked(place, effect.appends[place].partition, check)

@@ -309,7 +309,8 @@ class Assignments:
             replica.lead(self._me, placed.leader_epoch, agreed)
             self._led(replica)
         if replica.damaged_from is not None:
-            # A replica with a sound copy of the damaged records may have joined the in-sync set.
+            # Leave the in-sync set if another in-sync replica has a sound copy of the damaged
+            # records.
             self.damage_found(replica)
 
     def _follow(self, replica: Replica, placed: PartitionImage) -> None:

@@ -155,7 +155,7 @@ class IsrProposals:
 
     def _note(self, partition: TopicPartition, answer: Answer | None, asked: ProposeIsr) -> None:
         if answer is not None and answer.error_code is ErrorCode.new_leader_elected:
-            # The change was made. It completed a reassignment that moves the leadership to another
+            # The change was made, and completed a reassignment that moves the leadership to another
             # broker.
             self._unrecorded.pop(partition, None)
             self._counters.isr_expands += 1

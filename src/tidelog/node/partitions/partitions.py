@@ -263,7 +263,7 @@ class Partitions:
             fetch.drop()
 
     def _prove(self, effect: FetchBatches) -> None:
-        """Record a follower's progress: a fetch from offset N proves that it holds all below N."""
+        """Record a follower's progress. A fetch from offset N proves that it holds all below N."""
         broker = self.image.brokers.get(effect.replica)
         if broker is not None and 0 <= effect.replica_epoch < broker.epoch:
             return  # from an earlier run of the broker, whose log may have lost records since (F15)
@@ -322,7 +322,10 @@ class Partitions:
         return self.cut_off_for_ms is not None and replica.has_stuck_follower(self.cut_off_for_ms)
 
     def fail_blocked_writes(self, cut_off_for_ms: Millis | None) -> None:
-        """Fail writes that cannot be committed; the argument is None if a controller answers."""
+        """Fail writes that cannot be committed while no controller answers.
+
+        `cut_off_for_ms` is the session timeout, or None if a controller answers.
+        """
         self.cut_off_for_ms = cut_off_for_ms
         if cut_off_for_ms is not None:
             for replica in list(self._replicas.values()):

@@ -23,8 +23,8 @@ def start_for(effect: FetchBatches, replica: Replica) -> Offset:
 def not_a_replica(read: PartitionFetch) -> ErrorCode:
     """The error for a follower fetch by a broker that is not a replica of the partition.
 
-    The broker may know a newer image than this node, so it should retry. It gets no records,
-    because a follower fetch would also return uncommitted records.
+    The broker may know a newer image than this node, so it should retry. The broker gets no
+    records, because a follower fetch would also return uncommitted records.
     """
     if read.current_leader_epoch == NO_EPOCH:
         return ErrorCode.not_leader_or_follower
@@ -40,7 +40,8 @@ def divergence_of(replica: Replica, read: PartitionFetch) -> EpochEnd | ErrorCod
         return None  # the common case
     end = log.epoch_end(last)
     if end.epoch == NO_EPOCH or read.offset < log.log_start_offset:
-        # This log has no such epoch, or the point of divergence has been deleted.
+        # This log does not know where the reader's last epoch ends, or the point of divergence has
+        # been deleted.
         return ErrorCode.offset_out_of_range
     return diverging(end, last, read.offset, log.log_start_offset)
 

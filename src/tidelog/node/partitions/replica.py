@@ -183,7 +183,7 @@ class Replica:
     # -- leadership ------------------------------------------------------------------------------
 
     def lead(self, me: NodeId, epoch: LeaderEpoch, agreed: IsrAgreed) -> None:
-        """Begin to lead; the epoch starts at the log end offset, and the high watermark stays."""
+        """Begin to lead. The epoch starts at the log end; the high watermark does not change."""
         log = self.log
         assert epoch >= log.latest_epoch, "the log knows of a later leader"
         self.follower_starts, self.sent_watermarks = {}, {}
@@ -199,7 +199,7 @@ class Replica:
             now=self._clock.now,
         )
         self._reach(self.visible_end)
-        # Wake followers that wait in an earlier epoch, so that they fetch in this one at once.
+        # Wake followers that wait in an earlier epoch, so that they fetch in the new epoch at once.
         wake_all(self._followers)
 
     def step(self, event: LeaderEvent) -> None:

@@ -1,7 +1,7 @@
 """The follower's side of the metadata log: it sends fetches to the leader, one after another.
 
-Invariant: the fetch offset never exceeds the synced end of the log, because the leader takes the
-fetch offset as proof that the follower holds all records below it.
+Invariant: the fetch offset never exceeds the synced end of the log. The leader takes the fetch
+offset as proof that the follower holds all records below that offset.
 """
 
 import logging
@@ -93,8 +93,8 @@ class QuorumFetching:
         self._turn = 0
         """Incremented when the leader changes, so that answers to earlier fetches are ignored."""
         self._asked = 0
-        """The turn whose fetch is under way. No second fetch is sent in the same turn, because it
-        would return the same records.
+        """The turn whose fetch is under way. No second fetch is sent in the same turn, because both
+        fetches would return the same records.
         """
 
     def follow(self, leader: NodeId, epoch: LeaderEpoch) -> None:
@@ -221,7 +221,7 @@ class QuorumFetching:
     def _has_all_below(self, high_watermark: Offset) -> bool:
         """Whether the synced log reaches this high watermark of the leader.
 
-        The high watermark must cover a record of the leader's own epoch. Before that, the leader
+        The high watermark must cover a record of the leader's own epoch. Until then, the leader
         itself does not know which records of earlier epochs are committed.
         """
         end = self._log.synced_end

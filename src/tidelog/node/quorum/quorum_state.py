@@ -1,7 +1,7 @@
 """The file `quorum-state`: a voter's epoch and vote, in Kafka's JSON, with an additional checksum.
 
-Kafka ignores the field `checksum`. A file that Kafka wrote has no checksum. Such a file is used if
-every field has a possible value.
+Kafka ignores the field `checksum`. A file that Kafka wrote has no checksum, and is used if every
+field has a possible value.
 """
 
 import json

@@ -1,9 +1,9 @@
 """AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter at the leader, and this node's own update.
 
-Each change is written as a record. A removal is answered when the record is committed, and so is an
-addition, unless its request asks for an earlier answer. As in Kafka, an update is answered when the
-record is written. If a voter finds a wrong endpoint in its own record, it sends an update to the
-leader.
+Each change is written as a record. A removal or an addition is answered when the record is
+committed. The request for an addition may ask for an earlier answer. As in Kafka, an update is
+answered when the record is written. If a voter finds a wrong endpoint in its own record, it sends
+an update to the leader.
 """
 
 import logging
@@ -83,7 +83,7 @@ class VoterChanges:
     # -- at the leader -----------------------------------------------------------------------------
 
     def submit(self, message: VoterRequest, resume: Resume) -> None:
-        """Start the requested change of the voters, or refuse it if a rule forbids it."""
+        """Start the requested change of the voters, or refuse the request if a rule forbids it."""
         refused = self._refuse(message)
         if refused is not None:
             resume(self._answer(message, refused))
@@ -105,7 +105,7 @@ class VoterChanges:
         return tuple(rules.without_directory_id(self._voters, self._me.voter.key, known))
 
     def make_dynamic(self, done: Callable[[bool], None]) -> None:
-        """Write the configured voters to the log, which defines them from here on (KIP-853)."""
+        """Write the configured voters to the log, which then defines the voters (KIP-853)."""
         role = self._quorum.machine.role
         assert isinstance(role, Leader)
         voters = rules.made_dynamic(self._voters, self._me.voter, role.directories)

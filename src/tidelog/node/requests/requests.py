@@ -149,7 +149,7 @@ class Requests:
             self._queued_bytes -= len(frame)
             go_on()
 
-        # Requests that nodes send to a controller do not wait behind those of clients.
+        # Requests that nodes send to a controller do not wait behind the requests of clients.
         is_urgent = session.apis is served(ListenerKind.CONTROLLER)
         self._slices.later(first, _label(session, header), is_urgent=is_urgent)
 
@@ -158,7 +158,7 @@ class Requests:
     ) -> None:
         """Handle a Produce or Fetch of many partitions in slices, on its own copy of the frame.
 
-        The connection's next request must not overtake this one.
+        The connection's next request waits until this request is done.
         """
         if not self._has_room(session, api, len(frame)):
             return

@@ -117,7 +117,7 @@ class Housekeeping:
                     self._storage_failed(replica.partition, failure)
 
     def _repair(self, replica: Replica, budget: int) -> int:
-        """Repair a log's indexes and log its notes as warnings; returns the rest of `budget`."""
+        """Repair a log's indexes and write warnings about them; returns the rest of `budget`."""
         self._verify(replica)
         left = replica.log.repair_indexes(budget)
         for note in replica.log.take_notes():

@@ -82,7 +82,7 @@ def _take_over(settings: BrokerSettings, fresh: MetaProperties, disk: Disk) -> M
 
 
 def is_new(disk: Disk) -> bool:
-    """Whether a directory has neither an identity nor a partition."""
+    """Whether a directory has no identity and no partition."""
     found = disk.list("")
     has_identity = META_PROPERTIES in found or META_PROPERTIES_COPY in found
     return not has_identity and not any(partition_of(name) is not None for name in found)

@@ -62,7 +62,7 @@ class ReplicaMoves:
         self._moves: dict[TopicPartition, _Move] = {}
 
     def begin(self, partition: TopicPartition, path: str) -> ErrorCode:
-        """Move the replica to this directory; a running move to another one is cancelled."""
+        """Move the replica to this directory; a running move to another directory is cancelled."""
         if path not in self._paths:
             return ErrorCode.log_dir_not_found
         place = self._paths.index(path)
@@ -138,7 +138,7 @@ class ReplicaMoves:
         try:
             batches = _read(current, start, end)
         except OSError as failure:
-            # The directory of the current log has failed, not that of the future log.
+            # The failed directory holds the current log, not the future log.
             self._give_up(move.replica.partition)
             self._directory_failed(self._storage.place_of(move.replica.partition), failure)
             return

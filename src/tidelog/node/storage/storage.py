@@ -1,7 +1,7 @@
 """The log directories of this node as one storage: which directory holds which partition.
 
-A failed directory is out of use until the next start. Nothing in it is opened, written or deleted,
-and no partition that it may hold is created again elsewhere.
+A failed directory is out of use until the next start. No file in it is opened, written or deleted.
+A partition that the failed directory may hold is not created again in another directory.
 """
 
 import logging
@@ -84,7 +84,7 @@ class Storage:
         return next((mark.incarnation for mark in marks if mark.incarnation is not None), None)
 
     def note_registration(self, previous: BrokerEpoch, incarnation: UUID) -> None:
-        """Store this run's incarnation id, so that a crash keeps the proof of a clean shutdown."""
+        """Store this run's id, so that the proof of the last clean shutdown survives a crash."""
         self._each(
             lambda place: self._directories[place].clean_mark.note_registration(
                 previous, incarnation

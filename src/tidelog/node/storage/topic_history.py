@@ -1,9 +1,9 @@
 """The deletions of topics that this run has seen before it opened partitions.
 
-A partition directory without a readable topic id belongs to the topic of its name, unless another
-topic had that name while this node was down. If another topic had the name, the metadata that the
-node reads at its start contains the record that deleted that topic, or a leader's snapshot has
-replaced that record.
+A partition directory without a readable topic id belongs to the topic of its name. The exception is
+a name that another topic had while this node was down. When the node reads the metadata at its
+start, it then finds the record that deleted the other topic, unless a leader's snapshot has
+replaced this record.
 """
 
 from tidelog.controller.image.image import ClusterImage

@@ -18,7 +18,7 @@ from tidelog.node.partitions.replica import Replica
 from tidelog.node.timers import Timers
 
 PAUSE_MS: Millis = 50
-"""The length of a pause. A pause follows when the slices since the last pause cost `WHOLE`."""
+"""The length of a pause. A pause is due when the slices since the last pause cost `WHOLE`."""
 
 
 class _Turn(NamedTuple):
@@ -83,7 +83,7 @@ class Verification:
         self._rest()
 
     def _failed(self, error: Exception) -> None:
-        """Skip an unreadable log. It may have been deleted; later reads report any damage."""
+        """Skip an unreadable log, which may have been deleted. Later reads report any damage."""
         self._queue.popleft()
         self._rest()
 
