@@ -1,7 +1,7 @@
 """Builds the parts of a node, from bottom to top.
 
-A part takes the parts below it as arguments. Two pairs of parts need each other: the controller
-client and the active controller, and the log directories and the handler of their failures. An
+A part takes the parts below it as arguments. The controller client and the active controller need
+each other. The log directories and the handler of their failures also need each other. An
 assignment connects each pair after both parts exist. The broker is created before its parts and
 connects them. Nothing is sent while a node is assembled, and no timer is set.
 """

@@ -107,7 +107,7 @@ class Host:
         self._alarm.ring()
 
     def begin_shutdown(self) -> None:
-        """As `interrupt`, unless a shutdown is in progress. Thread-safe."""
+        """Call `interrupt`, unless a shutdown is already in progress. Thread-safe."""
         if not self._interrupts:
             self.interrupt()
 

@@ -39,7 +39,7 @@ class Segments(NamedTuple):
     broken: str
     """A description of the damage after the valid part; empty if there is none."""
     has_more: bool
-    """Whether valid batches follow the damage; if so, it is not the last write torn by a crash."""
+    """Whether valid batches follow the damage. A crash tears only the last batches of a log."""
 
     def epoch_at(self, offset: Offset) -> LeaderEpoch | None:
         """The epoch of an offset; None outside of the valid part."""
@@ -101,7 +101,7 @@ def set_aside(disk: Disk, unique: str, *, snapshots: list[str], log: bool) -> li
 
 
 def drop_wrong_epochs(disk: Disk, found: Segments) -> bool:
-    """Remove a leader-epoch-checkpoint that does not match the batches; it is rebuilt from them."""
+    """Remove a leader-epoch-checkpoint that does not match the batches, so that it is rebuilt."""
     path = f"{DIRECTORY}/{names.LEADER_EPOCH_CHECKPOINT}"
     if names.LEADER_EPOCH_CHECKPOINT not in disk.list(DIRECTORY):
         return False

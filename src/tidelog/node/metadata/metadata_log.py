@@ -107,8 +107,8 @@ class MetadataLog:
         )
         records = [control_record(ControlType.LEADER_CHANGE, message, now)]
         if self.voters.latest_offset < 0:
-            # Write the initial voters too, because a node that was formatted without them reads
-            # them from the log.
+            # Also write the initial voters, because a node that was formatted without voters reads
+            # the voters from the log.
             records += membership_records(self.voters.below(self.log.log_end_offset), now)
         self.log.assign_epoch(epoch, self.log.log_end_offset)
         return self._write_control(records, epoch, now)

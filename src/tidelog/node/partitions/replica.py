@@ -55,7 +55,7 @@ class ReplicaOwner(Protocol):
     def propose_isr(self, replica: "Replica", proposal: ProposeIsr) -> None: ...
 
     def truncated(self, replica: "Replica", end: Offset, high_watermark: Offset) -> None:
-        """Report a follower's truncation; `end` and `high_watermark` are the values before it."""
+        """Report a follower's truncation; `end` and `high_watermark` are the former values."""
 
     def is_alive(self, broker: NodeId) -> bool: ...
 
@@ -301,7 +301,7 @@ class Replica:
     # -- deletions -------------------------------------------------------------------------------
 
     def delete_before(self, offset: Offset) -> None:
-        """Move the log start offset; followers receive it at once and move theirs."""
+        """Move the log start offset; followers receive the offset at once and move their own."""
         self.log.advance_log_start(offset)
         self.moved()
         wake_all(self._followers)

@@ -64,7 +64,10 @@ class QuorumServing:
         self._parked: dict[_Parked, None] = {}
 
     def proof(self, message: FetchRequest) -> QuorumEvent | None:
-        """The event for the quorum machine; None unless this node leads and the logs agree."""
+        """The follower's progress, for the quorum machine; None if the fetch proves nothing.
+
+        A fetch proves the progress only if this node leads and the logs agree.
+        """
         fetch = _only_fetch(message)
         if fetch is None or self._refuse(message, fetch) is not None:
             return None

@@ -69,7 +69,7 @@ class Requests:
         self._queued_bytes = 0
 
     def received(self, session: ClientSession, frame: memoryview) -> None:
-        """Start one request; its response is sent when it is done, which may be at once."""
+        """Start one request. The response is sent when the request is done, perhaps at once."""
         try:
             header = decode_request_header(frame)
         except MalformedMessage as malformed:
@@ -327,7 +327,7 @@ class _Call:
             self.session.fail(error)
 
     def go_on(self, result: Any) -> None:
-        """Continue with a result; this may run inside the event of another request."""
+        """Continue with a result. The current event may belong to another request."""
         if self.is_asking:
             self.early = (result,)
             return

@@ -20,7 +20,7 @@ def close_elsewhere(number: int) -> None:
     try:
         with _start:
             if not _threads:
-                # The thread is a daemon: the kernel frees the blocks if the process ends earlier.
+                # A daemon thread, because the kernel frees the blocks if the process ends earlier.
                 thread = Thread(target=_work, name="disposal", daemon=True)
                 thread.start()
                 _threads.append(thread)

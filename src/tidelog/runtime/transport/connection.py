@@ -129,7 +129,7 @@ class Connection:
         self.unsent += _cost(chunks)
 
     def send(self, share: int = SENDFILE_BYTES, *, is_warm: bool = False) -> None:
-        """Send until the queue is empty or must wait; `waits_for` then names what it waits for.
+        """Send until the queue is empty or must wait; `waits_for` is then the event to wait for.
 
         At most `share` bytes are sent from a file, because other connections send in this pass too.
         """

@@ -50,8 +50,9 @@ FEW = 2
 FEWEST_SENT_BYTES = 32 * 1024
 
 BY_NODE, BY_UNSENT, BY_CLOSE, BY_MEMORY = 1, 2, 4, 8
-"""Reasons not to read a connection: the node asked for it, too many responses are unsent, the
-connection is closing, or half-received requests take too much memory."""
+"""Reasons not to read a connection: the node has asked to pause, too many responses are unsent, the
+connection is closing, or half-received requests take too much memory.
+"""
 
 _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
 

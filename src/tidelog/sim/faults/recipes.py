@@ -27,7 +27,7 @@ def unheard_commit(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...
     """The next leader does not know of a commit, and a follower returns without the record (F13).
 
     The last follower is killed, so the leader may commit without that follower. The leader's link
-    is slow. When the leader is killed too, the other follower is elected before it learns of the
+    is slow. Then the leader is killed, and the other follower is elected before it learns of the
     commit. The last follower starts again, and registers before it can reach the new leader. A slow
     link of the last follower delays its fetches.
     """

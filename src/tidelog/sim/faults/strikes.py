@@ -347,7 +347,7 @@ class Strikes:
         return lambda: host.drift(0)
 
     def _set_clock(self, fault: Fault, host: SimHost) -> Undo | None:
-        """Set the clock of one machine, or of all machines if none is named; undo it at the end."""
+        """Set the clock of the named machine, or the clocks of all; restore them at the end."""
         hosts = [host] if fault.nodes else list(self._cluster.hosts.values())
 
         def set_all(by_ms: Millis) -> None:

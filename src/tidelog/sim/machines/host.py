@@ -1,7 +1,8 @@
 """A simulated machine: the real Node on a simulated disk and a simulated network.
 
-When the process ends, the host drops the Node object. At a power loss, unsynced data may be lost as
-well. A restart creates a new Node on the same disk. The node does not know that it is simulated.
+When the process ends, the host drops the Node object. At a power loss, the disk may also lose
+unsynced data. A restart creates a new Node on the same disk. The node does not know that it is
+simulated.
 """
 
 from collections.abc import Callable

@@ -75,7 +75,7 @@ class Stage:
         self.run_until(lambda: False, duration)
 
     def run_until(self, condition: Callable[[], bool], limit: Millis) -> bool:
-        """Run until the condition holds; return whether it did within the limit."""
+        """Run until the condition holds; return False if the time limit is reached first."""
 
         def look() -> bool:
             if self.watcher is not None:

@@ -97,7 +97,7 @@ def _cell(summary: WhatIfSummary, column: int, row: int) -> Iterator[str]:
 
 
 def colour(share: float) -> str:
-    """Green if no run lost records; otherwise from pale yellow to red, by the share of runs."""
+    """Green if no run lost records; else from pale yellow to red, by the share of lossy runs."""
     if share == 0:
         return "#bfe5c8"
     hue = 48 - 44 * min(1.0, share) ** 0.6
