@@ -1,8 +1,8 @@
 """Compares a node's state before and after every event, and passes the changes to the invariants.
 
-The checker reads a node's state through `node.inspection`. It runs after every event and must
-therefore be cheap. An unchanged replica costs a few comparisons, and the checker reads only new
-batches.
+The checker reads a node's state through `node.inspection`. The checker runs after every event and
+must therefore be cheap. An unchanged replica costs a few comparisons, and the checker reads only
+new batches.
 """
 
 from collections import Counter

@@ -1,8 +1,8 @@
 """The state that the checkers observe: the copies of each partition on running nodes.
 
-`CommittedRecords` belongs to a partition, and is kept when a node stops. This object lists every
-batch that was written to any replica, and the records that were committed. A `Copy` is one replica
-in one run of its node.
+`CommittedRecords` belongs to a partition, and is kept when a node stops. `CommittedRecords` lists
+every batch that was written to any replica, and the records that were committed. A `Copy` is one
+replica in one run of its node.
 """
 
 from dataclasses import dataclass, field
@@ -72,7 +72,7 @@ class Copy:
     """The epoch in which this replica leads; NO_EPOCH if it does not lead."""
     maximal_isr: frozenset[NodeId] = frozenset()
     ends: dict[NodeId, Offset] = field(default_factory=dict)
-    """On the leader: the log end offset that it assumes for each replica."""
+    """On the leader: the log end offset that the leader assumes for each replica."""
     runs: dict[NodeId, BrokerEpoch] = field(default_factory=dict)
     """On the leader: the broker epoch in each follower's last fetch."""
     leader: PartitionLeader | None = None
@@ -80,12 +80,12 @@ class Copy:
     level_at: dict[NodeId, Millis] = field(default_factory=dict)
     """On the leader: when each follower last fetched up to the log end, by the leader's clock."""
     proposed: frozenset[NodeId] | None = None
-    """On the leader: the ISR that it has proposed to the controller."""
+    """On the leader: the ISR that the leader has proposed to the controller."""
 
     opened_end: Offset = 0
-    """The log end offset when the log was opened. Records below it were read from disk."""
+    """The log end offset when the log was opened. Records below this offset were read from disk."""
     rotten_at: Offset | None = None
-    """The first damaged offset. From here on, the files differ from `log`.
+    """The first damaged offset. From this offset on, the files differ from `log`.
 
     The replica must detect the damage and fetch these records again before the simulation ends.
     """
@@ -103,7 +103,7 @@ class Stance(NamedTuple):
     epoch: LeaderEpoch
     role: type[Role]
     is_content: bool
-    """Whether the voter leads or has contact with the leader. Then it rejects pre-votes."""
+    """Whether the voter rejects pre-votes, because it leads or has contact with the leader."""
     voters: tuple[NodeId, ...]
 
 

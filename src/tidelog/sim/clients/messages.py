@@ -153,7 +153,7 @@ def fetch_from(
 
 
 def records_in(data: bytes | memoryview | None) -> list[Record]:
-    """All records of the whole batches in fetched bytes."""
+    """The records of all complete batches in fetched bytes."""
     if data is None:
         return []
     view = memoryview(bytes(data))

@@ -1,4 +1,4 @@
-"""A connection to a simulated node that advances simulated time until the response arrives."""
+"""A connection to a simulated node. `ask` runs the simulation until the response arrives."""
 
 from collections.abc import Callable
 from itertools import count
@@ -17,7 +17,7 @@ class Asked:
     def __init__(self) -> None:
         self.is_done = False
         self.answer: Any = None
-        """The response. None until it arrives, and None if the connection was lost."""
+        """The response; None until the response arrives, or if the connection was lost."""
 
 
 class Talk:

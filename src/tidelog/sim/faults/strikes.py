@@ -132,7 +132,7 @@ class Strikes:
         return self._cluster.hosts[others[0 if meant == NEXT_LEADER else -1]]
 
     def _other(self, fault: Fault, host: SimHost) -> SimHost:
-        """The second machine of a fault. If that is `host` again, the machine after `host`."""
+        """The second machine of a fault; if both are the same machine, the machine after `host`."""
         other = self._host(fault.nodes[1])
         return other if other is not host else self._host(host.id % len(self._cluster.hosts) + 1)
 

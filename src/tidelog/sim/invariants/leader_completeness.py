@@ -5,7 +5,7 @@ have committed records that the node lacks. This late leader does not violate th
 node cannot commit any record, because its followers follow another leader.
 
 The checker learns the committed offsets from the high watermarks of leaders. For the metadata log,
-it uses the high watermarks of all nodes. By log matching, it is enough to compare the last
+the checker uses the high watermarks of all nodes. By log matching, it is enough to compare the last
 committed batch. Beyond the fault budget, a leader may lack records if its election is marked as
 unclean.
 """

@@ -29,7 +29,7 @@ class DiskFaults:
     """The current faults of the disk."""
 
     capacity: int | None = None
-    """The maximum size of all files together, in bytes. An append beyond it fails with ENOSPC."""
+    """The maximum size of all files together, in bytes. Further appends fail with ENOSPC."""
     is_read_only: bool = False
     fails_sync: bool = False
     sync_ms: int = 0
@@ -79,7 +79,7 @@ class SimFile:
         self._inode.content[position : position + len(data)] = data
 
     def read(self, position: int, length: int) -> bytes:
-        """Up to `length` bytes from `position`; shorter only at the end of the file."""
+        """Up to `length` bytes from `position`; fewer only at the end of the file."""
         self._disk.check_read(self.path)
         if position < 0 or length < 0:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))

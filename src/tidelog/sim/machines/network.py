@@ -5,8 +5,8 @@ While a link is cut, frames wait, because TCP retransmits them. If a process end
 close after all frames that the process has sent. A machine without power does not answer. When the
 power is back, the machine resets its old connections.
 
-TCP hides packet faults. If a segment is lost, this segment and all later bytes wait until it is
-retransmitted. A request can therefore be duplicated or reordered only if its client uses two
+TCP hides packet faults. If a segment is lost, the segment and all later bytes wait for its
+retransmission. A request can therefore be duplicated or reordered only if its client uses two
 connections. The client gives up one connection and repeats the request on the next, while the first
 request is still in transit. Each connection has its own delays, so either request may arrive first.
 """
@@ -110,7 +110,7 @@ class Side:
             self._out.put(self.other.told_of_end)
 
     def vanish(self) -> None:
-        """End this side because its machine lost power. The other side does not learn of it."""
+        """End this side because its machine lost power. The other side does not notice the end."""
         self._end()
         self._has_vanished = True
         self._out.clear()

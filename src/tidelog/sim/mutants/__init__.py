@@ -1,4 +1,4 @@
-"""Mutants: rules that are known to be wrong, by name. The simulator must detect each of them."""
+"""Mutants: rules that are known to be wrong, by name. The simulator must detect every mutant."""
 
 from tidelog.sim.mutants.controlling import CONTROLLING
 from tidelog.sim.mutants.damage import DAMAGE

@@ -1,9 +1,9 @@
 """Kafka's earlier truncation rules, oldest first. Each rule loses data that the next rule keeps.
 
-Before KIP-101, a follower truncated its log to its high watermark. With KIP-101, it asks its leader
-once for the end of an epoch. With KIP-279, it asks until the epochs match. Today every fetch
-carries the current leader epoch and the last fetched epoch, and the leader checks both (KIP-320,
-KIP-595).
+Before KIP-101, a follower truncated its log to its high watermark. With KIP-101, a follower asks
+its leader once for the end of an epoch. With KIP-279, a follower asks until the epochs match. Today
+every fetch carries the current leader epoch and the last fetched epoch, and the leader checks both
+(KIP-320, KIP-595).
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ _Asked = list[tuple[TopicId, list[FetchPartition]]]
 
 
 class _Lookups:
-    """The partitions of each fetcher whose epochs have been compared with their leader's."""
+    """The partitions of each fetcher whose epochs were compared with the leader's epochs."""
 
     def __init__(self) -> None:
         self._done: WeakKeyDictionary[ReplicaFetcher, set[tuple[TopicId, int, LeaderEpoch]]] = (

@@ -1,8 +1,8 @@
 """Members of a classic consumer group: they join, share partitions, read and commit offsets.
 
-When another member takes over a partition, it starts at the last acknowledged commit or later.
-There is one exception, as in Kafka: a coordinator that does not know yet that it was replaced may
-return an earlier offset. Members then read some records again, but skip none.
+When a member takes over a partition, the member starts at the last acknowledged commit or later.
+There is one exception, as in Kafka. A replaced coordinator may return an earlier offset until it
+learns of its replacement. Members then read some records again, but skip none.
 """
 
 from typing import Any
