@@ -1,7 +1,7 @@
 """Channels to other nodes by key, and the look-up of a broker's endpoint.
 
-A key identifies a peer and a purpose. The channel of a key is opened when it is first requested. If
-the peer's address has changed since, the channel is closed and a new one is opened.
+A key identifies a peer and a purpose. A channel is opened when its key is first requested. If the
+peer's address changes, the next request for the key closes the channel and opens a new one.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """One node, with its broker and its controller, as one synchronous object.
 
-While the node runs, the host passes every event to `handle(event, now)` and carries out the effects
-that it returns. `next_deadline()` returns the time at which the host must pass the next `Ticked`
+While the node runs, the host passes every event to `handle(event, now)` and carries out the
+returned effects. `next_deadline()` returns the time at which the host must pass the next `Ticked`
 event. The node reads no clock and opens no socket, so production and the simulator run the same
 code.
 """

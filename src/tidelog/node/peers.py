@@ -102,7 +102,7 @@ class Channel:
         self._look_at = _NEVER
         """The time of the next check for late answers, at or before the earliest deadline.
 
-        Almost all answers arrive in time, so a request sets its own timer only if no earlier one is
+        Almost all answers arrive in time, so a request sets a timer only if no earlier timer is
         set.
         """
 
@@ -249,7 +249,7 @@ class Channel:
 
 
 class Peers:
-    """The node's outgoing connections, which have negative ids. Incoming ones have positive ids."""
+    """The node's outgoing connections. Outgoing ids are negative, incoming ids are positive."""
 
     def __init__(self, clock: Clock, timers: Timers, emit: Callable[[Outbound], None]) -> None:
         self.clock = clock

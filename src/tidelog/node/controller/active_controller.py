@@ -2,7 +2,7 @@
 
 Invariant: a decision takes all earlier decisions into account, even uncommitted ones. The response
 to a request is sent when the records of its decision are committed. If this node loses the
-leadership of the quorum before that, the response is NOT_CONTROLLER.
+leadership of the quorum before the commit, the response is NOT_CONTROLLER.
 """
 
 import logging
@@ -120,7 +120,7 @@ class ActiveController:
     def submit(self, message: Any, resume: Resume, conn: ConnId | None = None) -> None:
         """Decide on a request, based on the pending image.
 
-        The response is sent when the decision and all earlier ones are committed.
+        The response is sent when this decision and all earlier decisions are committed.
         """
         if isinstance(message, DescribeQuorumRequest):
             resume(self._quorum.describe(message))

@@ -143,7 +143,8 @@ class Lifecycle:
     def _is_accepted(self, response: Any) -> bool:
         error = response.error_code
         if error in _TRY_AGAIN:
-            # Another process with this broker id may still have a session. Retry until it expires.
+            # Another process with this broker id may still have a session. Retry until the session
+            # expires.
             self._timers.at(self._clock.now + REGISTRATION_RETRY_MS, self.register)
         elif error is not ErrorCode.none:
             self._failed(f"the controller refused this broker: {error.name}")

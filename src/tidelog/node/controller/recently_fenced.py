@@ -7,8 +7,8 @@ waits for the election, which takes about 20 ms.
 
 A client forgets a broker that is missing from a response. librdkafka (seen in 2.16) then also
 forgets the new leader of that broker's partitions, and again waits a second. A fenced broker is
-therefore still listed for LISTED_MS. With its default session timeout, Kafka lists a failed broker
-at least as long.
+therefore still listed for LISTED_MS. Kafka, with its default session timeout, lists a failed broker
+for at least the same time.
 
 Invariant: no response waits longer than PATIENCE_MS after the connection was lost, even if no new
 leader is elected.

@@ -2,8 +2,8 @@
 
 One fetch is under way at a time. A fetch request lists only partitions that have changed.
 
-Invariant: a fetch offset proves to the leader that the follower holds all records below it. A
-partition whose flush is due is therefore left out of fetches until its records are durable. A
+Invariant: a fetch offset proves to the leader that the follower holds all records below the offset.
+A partition whose flush is due is therefore left out of fetches until its records are durable. A
 response for an earlier epoch is ignored (F09). If a partition fails, only that partition backs off,
 and the others are still fetched (F62).
 """

@@ -1,7 +1,7 @@
 """The file `metadata-log-mark`: the log end that this node's metadata log has reached.
 
-If the log is missing or has lost its last batches, it looks like a log that was never longer. The
-mark shows the difference. A voter may have acknowledged the lost records, so its vote must not
+If the metadata log has lost its last batches, it looks like a log that was never longer. The mark
+shows that the log was longer. A voter may have acknowledged the lost records, so its vote must not
 elect a leader that lacks these records (F40, F57). The mark also contains the newest epoch of
 `quorum-state` and the checksums of the snapshots. docs/adr/0018 has the rules.
 

@@ -231,7 +231,8 @@ class Assignments:
             self._located(topic.topic_id, partition.partition, directory)
         if placed.leader_epoch < replica.log.latest_epoch:
             # A starting node reads old images first. If the replica led or followed in an epoch
-            # older than the latest one in its log, it would overwrite the log's history of epochs.
+            # older than the latest epoch in its log, it would overwrite the log's history of
+            # epochs.
             self._wait_for_later(replica)
         elif placed.leader == self._me:
             self._lead(replica, placed)

@@ -75,7 +75,7 @@ class PendingFetch:
             replica.unlisten(self)
 
     def _look(self) -> FetchAttempt:
-        """Read the changed partitions of a session, or all partitions without a session."""
+        """Read the changed partitions of the session, or all partitions if there is no session."""
         effect = self._effect
         if effect.session is not None:
             effect.reads = effect.session.due()

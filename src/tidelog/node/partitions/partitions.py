@@ -60,7 +60,7 @@ class Partitions:
         self.image = ClusterImage()
         self._replicas: dict[TopicPartition, Replica] = {}
         self.offline: dict[TopicPartition, TopicId] = {}
-        """Partitions that are placed here in a log directory that has failed."""
+        """Partitions that this node holds in a log directory that has failed."""
         self.cut_off_for_ms: Millis | None = None
         """The broker session timeout, if no controller has answered for that long; else None."""
         self._clock = clock
@@ -263,7 +263,7 @@ class Partitions:
             fetch.drop()
 
     def _prove(self, effect: FetchBatches) -> None:
-        """Record a follower's progress. A fetch from offset N proves that it holds all below N."""
+        """Record a follower's progress: a follower that fetches from offset N holds all below N."""
         broker = self.image.brokers.get(effect.replica)
         if broker is not None and 0 <= effect.replica_epoch < broker.epoch:
             return  # from an earlier run of the broker, whose log may have lost records since (F15)

@@ -114,7 +114,7 @@ class QuorumFetching:
     def discover(self, voter: NodeId, epoch: LeaderEpoch) -> None:
         """Send a fetch to any node, whose error response names the leader and its address."""
         # The id of a bootstrap server is unknown. With epoch 0, even the leader answers with an
-        # error, which names its id and epoch.
+        # error, which names the leader's id and epoch.
         asked = 0 if voter == NO_NODE else epoch
         self._send(voter, asked, None, lambda answer: self._discovered(voter, answer))
 

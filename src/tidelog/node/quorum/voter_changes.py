@@ -55,7 +55,7 @@ class Myself:
 
     voter: Voter
     listener: str
-    """The first of controller.listener.names, which every voter must have."""
+    """The first of controller.listener.names. Every voter must have this listener."""
     cluster_id: str
 
 

@@ -1,9 +1,10 @@
 """Moves of replicas from one log directory of this broker to another: AlterReplicaLogDirs.
 
-The future replica is a second log, in the new directory. The mover copies records to it piece by
-piece, while the replica continues to lead or follow with its current log. When the future log holds
-the same records and is synced, it replaces the current log in one step. Invariant: at that moment
-both logs have the same records and the same leader epochs, including epochs without records (F07).
+The future replica is a second log, in the new directory. The mover copies records to the future log
+piece by piece, while the replica continues to lead or follow with its current log. When the future
+log holds the same records and is synced, it replaces the current log in one step. Invariant: at the
+replacement, both logs have the same records and the same leader epochs, including epochs without
+records (F07).
 """
 
 import logging
@@ -178,7 +179,8 @@ class ReplicaMoves:
             replica.partition, replica.topic_id, move.place, future, self._clock.now
         )
         for epoch, start in epochs:
-            # `swap` opens the log again, which drops epochs without records. Add them again.
+            # `swap` opens the log again, which drops epochs without records. Add these epochs
+            # again.
             if epoch > replica.log.latest_epoch:
                 replica.log.assign_epoch(epoch, start)
         log.info("%s: moved to %s", replica.partition, self._paths[move.place])

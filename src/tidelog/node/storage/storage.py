@@ -1,7 +1,8 @@
 """The log directories of this node as one storage: which directory holds which partition.
 
-A failed directory is out of use until the next start. No file in it is opened, written or deleted.
-A partition that the failed directory may hold is not created again in another directory.
+A failed directory is out of use until the next start. No file in a failed directory is opened,
+written or deleted. A partition that the failed directory may hold is not created again in another
+directory.
 """
 
 import logging
