@@ -21,7 +21,8 @@ class Alarm:
         return self._button.fileno()
 
     def ring(self) -> None:
-        # If the socket is full, the alarm already rings. If it is closed, the loop has ended.
+        # If the socket is full, the alarm already rings. If the socket is closed, the loop has
+        # ended.
         with contextlib.suppress(OSError):
             self._button.send(b"!")
 

@@ -1,8 +1,8 @@
 """The host's clock: milliseconds that never go back, and their difference to the wall clock.
 
-The clock starts at the time of the wall clock. From then on, it advances with the boot clock, which
-also counts time in suspend. If someone sets the wall clock, only `ahead_ms` changes. Deadlines do
-not move.
+The clock starts at the time of the wall clock. After the start, the clock advances with the boot
+clock, which also counts time in suspend. If someone sets the wall clock, only `ahead_ms` changes.
+Deadlines do not move.
 """
 
 from time import CLOCK_BOOTTIME, clock_gettime_ns, time_ns

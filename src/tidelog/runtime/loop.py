@@ -280,7 +280,7 @@ class Host:
             self.connections.drop(conn)
 
     def _serve_costly(self, ready: list[tuple[Connection, int]]) -> None:
-        """Serve connections with slow requests for `SHARED_MS`, the least recently active first."""
+        """For `SHARED_MS`, serve connections with slow requests, the longest idle ones first."""
         until = self._now + SHARED_MS
         for conn, mask in sorted(ready, key=lambda one: one[0].active_at):
             if self._now < until and conn in self.connections:

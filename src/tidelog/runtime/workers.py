@@ -32,8 +32,8 @@ class Workers:
             try:
                 thread.start()
             except RuntimeError:
-                # No new thread can start. A running worker does the job. If there is none, the
-                # caller does it.
+                # No new thread can start. A running worker does the job. If no worker runs, the
+                # caller does the job.
                 if not self._threads:
                     self._do(job, then)
                     return

@@ -103,13 +103,13 @@ class RealFile:
         self.size = max(self.size, position + len(data))
 
     def _write(self, descriptor: Descriptor, position: int, rest: memoryview) -> None:
-        """Write until the disk has accepted all bytes or raises."""
+        """Write until the disk has accepted all bytes or raises an error."""
         while rest:
             count = os.pwrite(descriptor.number, rest, position)
             rest, position = rest[count:], position + count
 
     def read(self, position: int, length: int) -> bytes:
-        """Up to `length` bytes from `position`; shorter only at the end of the file."""
+        """Up to `length` bytes from `position`; fewer only at the end of the file."""
         descriptor = self.descriptor()
         found = os.pread(descriptor.number, length, position)
         if len(found) == length or not found:

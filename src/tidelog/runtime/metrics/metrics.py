@@ -1,7 +1,7 @@
 """A node's metrics over HTTP, in the Prometheus format.
 
 The loop's thread reads the node's metrics, between two events. The thread that serves the scrape
-formats them. A failed scrape is reported to the scraper only.
+formats the metrics. A failed scrape is reported to the scraper only.
 """
 
 import logging

@@ -58,7 +58,7 @@ class _Server(ThreadingMixIn, WSGIServer):
             self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log nothing: the scraper sees the failure."""
+        """Log nothing, because the scraper sees the failure."""
 
 
 class _Handler(WSGIRequestHandler):

@@ -1,11 +1,11 @@
 """Limits the number of connections, by Kafka's settings and by their share of descriptors.
 
-`ConnectionQuotas` only counts connections. The module `listeners` accepts them, and the module
-`connections` closes them. As in Kafka, a connection over max.connections waits in the kernel's
-queue, and one over max.connections.per.ip is closed at once. An inter-broker listener that is
-separate from the client listeners does not wait for max.connections. Instead, connections of client
-listeners are closed to make room for its connections. Controller listeners are counted separately,
-because in Kafka they belong to another server.
+`ConnectionQuotas` only counts connections. The module `listeners` accepts connections, and the
+module `connections` closes them. As in Kafka, a connection over max.connections waits in the
+kernel's queue, and a connection over max.connections.per.ip is closed at once. An inter-broker
+listener that is separate from the client listeners does not wait for max.connections. Instead,
+connections of client listeners are closed to make room for inter-broker connections. Controller
+listeners are counted separately, because in Kafka they belong to another server.
 """
 
 import socket

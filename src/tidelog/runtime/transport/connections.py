@@ -226,7 +226,7 @@ class Connections:
 
         When a connection is muted or gets held frames, epoll first continues to watch its input.
         The loop calls this method only if input arrives. Most connections can be read again before
-        that.
+        input arrives.
         """
         interest = (0 if conn.muted or conn.held is not None else _IN) | (
             _OUT if conn.waits_for == SOCKET else 0

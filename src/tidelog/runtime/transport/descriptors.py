@@ -1,7 +1,7 @@
 """Divides the descriptors of this process, and frees some when they run out (F65).
 
-Clients, peers and log files share one limit. Each has its own share, so that clients with many
-connections cannot take the descriptors of files and peers. If the system still refuses a
+Clients, peers and log files share one limit. Each of the three has its own share, so that clients
+with many connections cannot take the descriptors of files and peers. If the system still refuses a
 descriptor, `DescriptorReserve` closes descriptors that can be reopened, or waits if there are none.
 A refused descriptor does not count as an error of a disk.
 """
@@ -58,9 +58,9 @@ def fewest(directories: int) -> int:
 
 
 def share_out(limit: int, directories: int) -> Shares:
-    """Subtract the fixed shares and the locks from the limit, and divide the rest.
+    """Divide the descriptors that remain after the fixed shares and the locks.
 
-    Files get up to half of it, and clients get what is left.
+    Files get up to half of these descriptors, and clients get the others.
     """
     assert limit >= fewest(directories)
     free = limit - OWN - PEERS - directories

@@ -1,9 +1,9 @@
 """Bounds the memory of half-received requests of all clients together (F65).
 
-A client may announce a large request and send it slowly, and many clients may do so. Over the
-limit, only the connection whose request began first is read; the others wait until there is room.
-While connections wait, those whose requests began some time ago are closed, the oldest first, until
-there is room again. The first connection, which is read, is kept while it makes progress.
+Many clients may announce large requests and send them slowly. Over the limit, only the connection
+whose request began first is read. All other connections wait until there is room. While connections
+wait, those whose requests began some time ago are closed, the oldest first, until there is room
+again. The first connection, which is read, is kept while it makes progress.
 """
 
 from typing import NamedTuple
@@ -76,8 +76,7 @@ class HalfReceived:
         gets_on = before[0] != first.id or first.half_received - before[1] >= ENOUGH_BYTES
         too_much = self.bytes - self._most // 2
         slow: list[Connection] = []
-        # Keep the newest connection. Once all older ones are closed, it is the first and may be
-        # read.
+        # Keep the newest connection, which may be read once all older ones are closed.
         for conn, began in list(self._begun.values())[:-1]:
             if too_much <= 0 or self._checks - began < PATIENCE:
                 break
