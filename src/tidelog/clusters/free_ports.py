@@ -2,8 +2,8 @@
 
 A port without a listener may belong to a node that is down or has not started yet. Clusters
 therefore reserve blocks of ports. To reserve a block, a cluster binds a UDP socket to the first
-port of the block. Only one process at a time can do this, and the system frees the port when the
-process ends. All blocks are below the ports that the system uses for outgoing connections.
+port of the block. Only one process at a time can bind the port, and the system frees the port when
+the process ends. All blocks are below the ports that the system uses for outgoing connections.
 """
 
 import random
@@ -13,7 +13,7 @@ import time
 HOST = "127.0.0.1"
 BLOCK = 32
 LOWEST, HIGHEST = 10_240, 15_200
-"""The range of broker ports. A block also has the ports 5,000 and 10,000 above each of them."""
+"""The range of broker ports. A block also has the ports 5,000 and 10,000 above its broker ports."""
 GRACE_SECONDS = 2.0
 """How long to wait until the system frees the port of a process that has ended."""
 _PAUSE_SECONDS = 0.02

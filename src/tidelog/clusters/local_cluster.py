@@ -60,7 +60,7 @@ class LocalCluster:
     """Whether all nodes have been ready at the same time."""
     _lock: IO[str] | None = None
     _made: list[Path] = field(default_factory=list)
-    """The directories that `claim` created. `release` removes those that are still empty."""
+    """The directories that `claim` created. `release` removes the empty ones."""
 
     @property
     def node_ids(self) -> range:
@@ -269,7 +269,7 @@ class LocalCluster:
     # -- While the cluster runs --------------------------------------------------------------------
 
     def note(self, node: NodeId, pid: int | None) -> bool:
-        """Record that a node is ready, or that it has ended if there is no pid.
+        """Record that a node is ready or, if `pid` is None, that the node has ended.
 
         Returns True when all nodes are ready for the first time.
         """

@@ -164,7 +164,8 @@ class Supervisor:
             return
         id_ = node.spec.node_id
         if status > 0 and not child.is_ready:
-            # The node has logged the reason. If it has never been ready, stop the whole cluster.
+            # The node has logged the reason. If the node has never been ready, stop the whole
+            # cluster.
             self._status = self._status or status
             if node.has_served:
                 log.error("node %d cannot start again", id_)
@@ -258,7 +259,7 @@ def _running(node: _Watched) -> Child:
 def run_until_interrupted(supervisor: Supervisor) -> int:
     """Run until the nodes end, for example by Ctrl-C or SIGTERM; return the exit status.
 
-    Call this in the main thread, because it sets signal handlers.
+    This function sets signal handlers, so it must be called in the main thread.
     """
     signal.set_wakeup_fd(supervisor.alarm_fd(), warn_on_full_buffer=False)
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,4 +1,4 @@
-"""Explains the state of a partition in sentences, from the facts to the remedies. Pure.
+"""Explains the state of a partition in sentences, from the facts to the remedies.
 
 The explanation also says which facts are unknown. This module sends no requests.
 """

@@ -1,13 +1,14 @@
-"""Computes bounds for how long a replica has been behind its leader. Pure.
+"""Computes bounds for how long a replica has been behind its leader, without I/O.
 
 A replica is level if its log reaches the leader's log end. An observation has a time and the
 leader's log end offset at that time. If the replica's log now reaches that offset, the replica
 counts as level at the time of the observation, and fell behind later. Otherwise the replica has
 been behind at least since the observation.
 
-The leader also reports its own log end offset, and when it last saw the replica level. If the
-replica has now reached the reported offset, it counts as level at the time of the report. A change
-of leader invalidates all observations, because the new leader's log may end at another offset.
+The leader also reports its own log end offset, and the time when it last saw the replica level. If
+the replica has now reached the reported offset, it counts as level at the time of the report. A
+change of leader invalidates all observations, because the new leader's log may end at another
+offset.
 """
 
 from bisect import bisect_right
@@ -19,7 +20,7 @@ from tidelog.insight.replica_history import FollowerHistory
 from tidelog.model.ids import NO_NODE, Millis, NodeId, Offset
 
 MOST = 256
-"""The number of observations per partition. If there are more, every second one is dropped."""
+"""If a partition has more observations than this, every second observation is dropped."""
 
 
 class LookTime(NamedTuple):

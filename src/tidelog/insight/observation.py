@@ -1,4 +1,4 @@
-"""Derives replication events from successive observations of a cluster. Pure.
+"""Derives replication events from successive observations of a cluster, without I/O.
 
 An observer sees states, but no changes. Several changes between two observations therefore appear
 as one change. The observer infers the reason of a change from the two states.

@@ -1,7 +1,7 @@
 """The history of partitions and brokers, built from replication events in the order of the topic.
 
 Each node writes its own events, so the order in the topic may differ from the order in which the
-events happened. The partition epochs show the order in which they happened.
+events happened. The partition epochs show the order of the events.
 """
 
 from collections.abc import Mapping
@@ -88,7 +88,7 @@ class PartitionHistory:
     followers: dict[NodeId, FollowerHistory] = field(default_factory=dict)
     election: PastElection | None = None
     losses: list[Loss] = field(default_factory=list)
-    """The losses in order of time. Their offsets do not overlap."""
+    """The losses in order of time. The offsets of two losses do not overlap."""
     _elected_in: int = NOT_KNOWN
     _told_in: dict[NodeId, int] = field(default_factory=dict)
     """The partition epoch of the latest event about each member."""

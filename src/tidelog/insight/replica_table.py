@@ -1,4 +1,4 @@
-"""The rows of the replica table, which is formatted differently for terminals and pipes. Pure."""
+"""The rows of the replica table. Other modules format the rows for terminals and pipes."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

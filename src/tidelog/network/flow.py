@@ -7,7 +7,7 @@ from itertools import islice
 from tidelog.network.conditions import CHUNK, Conditions, Way
 
 MAX_ON_THE_WAY = 4 * 1024 * 1024
-"""The maximum number of bytes in transit. If there are more, the flow stops reading its sender."""
+"""The maximum number of bytes in transit. At the maximum, the flow stops reading its sender."""
 
 END = b""
 """The end of the sender's stream, delivered in order like other bytes."""

@@ -22,7 +22,7 @@ class NetworkFailed(Exception):
 class Network:
     """A process with a proxy for each of these listeners.
 
-    The constructor does not wait until the process runs. The first order waits for that.
+    The constructor does not wait for the process. The first order waits until the process runs.
     """
 
     def __init__(self, places: Iterable[Place]) -> None:
@@ -50,7 +50,7 @@ class Network:
         self._order(pids=dict(pids))
 
     def look(self) -> None:
-        """Check for listening nodes now; the network also does so every few milliseconds."""
+        """Check for listening nodes now; the network also checks every few milliseconds."""
         self._order()
 
     def cut(

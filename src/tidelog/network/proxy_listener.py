@@ -1,7 +1,7 @@
 """The proxy in front of one listener of a node, which listens only while the node listens.
 
-If the node has died, connections to it must be refused. A proxy that still listened would accept
-them.
+Connections to a dead node must be refused. A proxy that still listened would accept the
+connections.
 """
 
 import socket

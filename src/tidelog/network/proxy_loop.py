@@ -93,7 +93,7 @@ class ProxyLoop:
                 accepted, (_, port) = sock.accept()
             except OSError:
                 return
-            # Finding the dialling process is slow. Its id matters only if a way is cut or slow.
+            # Finding the dialling process is slow, and needed only if a way is cut or slow.
             dialler = CLIENTS if self._conditions.is_calm else self._owner(port, proxy)
             link = Link(dialler, proxy.place.node, proxy.place.listener, accepted)
             self._links[link] = proxy
