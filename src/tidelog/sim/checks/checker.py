@@ -146,7 +146,7 @@ class Checker:
             self._drop_closed(host.id, seen, set(replicas))
 
     def _see_followers(self, host: SimHost, copy: Copy, leader: PartitionLeader) -> None:
-        """Report the follower progress that a leader knows, and the ISR that it proposes."""
+        """Report what a leader knows of its followers' progress, and the ISR that it proposes."""
         if leader is not copy.leader:
             copy.leader, copy.ends, copy.proposed = leader, {}, None
             copy.level_at = dict.fromkeys(leader.isr, host.clock.now)

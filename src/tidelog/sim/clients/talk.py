@@ -57,7 +57,7 @@ class Talk:
         self._client.send(frame_of(message, next(self._correlation_ids))[4:])
 
     def ask(self, message: Any, version: int | None = None, limit_ms: Millis = LIMIT_MS) -> Any:
-        """The response, or None if the connection was lost before it arrived."""
+        """The response, or None if the connection was lost before the response arrived."""
         asked = self.begin(message, version)
         assert self._cluster.world.run_until(lambda: asked.is_done, limit_ms), "no answer in time"
         return asked.answer

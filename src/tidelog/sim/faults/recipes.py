@@ -70,7 +70,7 @@ def back_as_the_leader_goes(dice: SeededDice, at: Millis, nodes: int) -> tuple[F
 
 
 def quick_leader_changes(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
-    """Leaders change quickly, and one node misses the changes but still follows (F03, F04, F05)."""
+    """Leaders change quickly, and one follower does not learn of the changes (F03, F04, F05)."""
     deaf: NodeId = 1 + dice.below(nodes)
     first = 100 + dice.below(1_200)
     second = first + 100 + dice.below(1_500)

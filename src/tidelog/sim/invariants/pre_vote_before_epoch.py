@@ -47,7 +47,7 @@ class PreVoteBeforeEpoch(Invariant):
             self._check(stance, before.epoch, now)
 
     def _asked_since(self, stance: Stance, epoch: LeaderEpoch, now: Millis) -> Millis:
-        """The time of the voter's first pre-vote in this epoch; the current time without one."""
+        """The time of the voter's first pre-vote in this epoch, or now if there was none."""
         asking = self._asking.get(stance.node)
         if asking is None or (asking.run, asking.epoch) != (stance.run, epoch):
             return now

@@ -161,7 +161,7 @@ class SimHost:
         self._set_alarm()
 
     def when_running(self, news: Callable[[], None]) -> None:
-        """Call `news` now, or when the process resumes if it is paused."""
+        """Call `news` now. If the process is paused, call `news` when it resumes."""
         if self.is_paused:
             self._missed.append(news)
         else:

@@ -51,7 +51,7 @@ class Inode:
 
 
 def _between(dice: Dice, one: int, other: int) -> int:
-    """One bound, the other, or a value between them, with equal probability."""
+    """The first bound, the second bound or a value between them, with equal probability."""
     low, high = min(one, other), max(one, other)
     match dice.below(3):
         case 0:

@@ -1,4 +1,4 @@
-"""Requests that only stories send, and no other simulated client."""
+"""Requests that stories send, but other simulated clients do not send."""
 
 from collections.abc import Sequence
 from datetime import timedelta

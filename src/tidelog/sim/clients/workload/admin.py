@@ -37,7 +37,7 @@ class Admin(WorkloadClient):
     ) -> None:
         super().__init__(around, name)
         self.made: dict[str, bool] = {}
-        """For each created topic: True if it must exist, False if it must not exist."""
+        """For each created topic: whether the topic must exist at the end of the run."""
         self._partitions = partitions
         self._every_ms = every_ms
         self._number = 0
