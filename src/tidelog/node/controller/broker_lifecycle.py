@@ -239,7 +239,7 @@ class Lifecycle:
         self.register()
 
     def shut_down(self, may_stop: Callable[[], None]) -> None:
-        """Ask the controller to move leaderships away, and call `may_stop` when it has done so."""
+        """Ask the controller to move leaderships away; call `may_stop` when they have moved."""
         self._may_stop = may_stop
         if self.epoch < 0:
             may_stop()

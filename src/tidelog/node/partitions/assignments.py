@@ -248,7 +248,7 @@ class Assignments:
         opened: PartitionLog,
         was_held: bool,
     ) -> None:
-        """Check the opened log, and report to the controller if it has lost records (F54)."""
+        """Check the opened log, and report to the controller if the log has lost records (F54)."""
         recovery = opened.recovery
         is_counted_on = self._me in placed.isr or self._me in placed.elr
         if not was_held and not self._has_started and is_counted_on:

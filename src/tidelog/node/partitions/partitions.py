@@ -252,7 +252,7 @@ class Partitions:
             self._counters.bytes_out += size
 
     def answer_follower_fetches(self, conn: ConnId) -> None:
-        """Answer a follower's parked fetches now, because it has new partitions to fetch."""
+        """Answer the parked fetches of a follower that has new partitions to fetch."""
         for fetch in list(self._waiting.get(conn, ())):
             if fetch.is_followers:
                 fetch.time_out()

@@ -20,7 +20,7 @@ class ReadReplicas:
         self._rack = rack
 
     def is_news(self, replica: Replica, follower: NodeId) -> bool:
-        """Whether to answer a follower's fetch now, to send it a new high watermark."""
+        """Whether to answer a fetch now, so that the follower gets a new high watermark."""
         if not self.are_in_use:
             return False
         sent, high_watermark = replica.sent_watermarks, replica.high_watermark

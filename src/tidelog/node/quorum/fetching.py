@@ -250,7 +250,7 @@ class QuorumFetching:
     # -- snapshots ---------------------------------------------------------------------------------
 
     def _download(self, turn: int, snapshot: SnapshotId, content: bytearray) -> None:
-        """Download the leader's snapshot part by part, because its log lacks the next records."""
+        """Download the snapshot part by part, because the leader's log lacks the next records."""
         channel = self._channel(self._leader)
         if channel is None:
             return

@@ -134,7 +134,7 @@ def fetch_snapshot(
 
 
 def snapshot_part(response: Any) -> tuple[bytes, int] | None:
-    """(bytes, size of the whole file) in a FetchSnapshot response; None if it is an error."""
+    """(bytes, size of the whole file) in a FetchSnapshot response; None in an error response."""
     for topic in response.topics:
         for partition in topic.partitions:
             if partition.error_code is ErrorCode.none:
@@ -156,7 +156,7 @@ def _only_partition(message: Any) -> Any | None:
 
 
 def event_of(message: Any, ticket: int) -> VoteRequested | EpochBegun | EpochEnded | None:
-    """The machine's event for a request; None if it is invalid or not about the metadata log."""
+    """The machine's event; None if the request is invalid or not about the metadata log."""
     data = _only_partition(message)
     if data is None or _epoch_of(message, data) > HIGHEST_EPOCH:
         return None

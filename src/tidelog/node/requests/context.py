@@ -35,7 +35,7 @@ class RequestContext:
     def request(
         self, version: int, client_id: str | None, session: ClientSession, message: Any
     ) -> Request:
-        # This runs for every request, so it avoids keyword arguments, which would double its cost.
+        # This function runs for every request. Keyword arguments would double its cost.
         return Request(
             session.conn,
             version,

@@ -49,8 +49,7 @@ class Storage:
 
     def _found(self, partition: TopicPartition, place: Place) -> None:
         if partition.topic == METADATA_TOPIC:
-            # The configuration decides which directory holds the metadata log; a second one is
-            # ignored.
+            # The configuration defines the directory of the metadata log. A second log is ignored.
             self._places.setdefault(partition, place)
             return
         known = self._places.get(partition)

@@ -1,4 +1,4 @@
-"""The deletions of topics that this run has seen before it opened partitions.
+"""The topic deletions that this run has read from the metadata before it opened partitions.
 
 A partition directory without a readable topic id belongs to the topic of its name. The exception is
 a name that another topic had while this node was down. When the node reads the metadata at its
