@@ -135,7 +135,7 @@ class Connections:
         self._by_id[conn] = self._by_fd[sock.fileno()] = admitted
 
     def admit_client(self, conn: ConnId, accepted: Accepted) -> None:
-        """Serve a client; if it exceeds max.connections, close the connections idle for longest."""
+        """Serve a client. Over max.connections, close the connections that are idle for longest."""
         listener, sock, address, peer = accepted
         self.admit(conn, sock, peer)
         admitted = self._by_id[conn]

@@ -122,4 +122,4 @@ class DescriptorReserve:
 
 
 def _no_wake() -> None:
-    """Used by a process with one thread, which has no other thread to wake."""
+    """Do nothing, because a process with one thread has no other thread to wake."""
