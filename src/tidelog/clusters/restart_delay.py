@@ -1,4 +1,4 @@
-"""The delay before a node that died is started again, which grows if the node dies repeatedly.
+"""The delay before a dead node is started again. The delay grows if the node dies repeatedly.
 
 The first restart has no delay. The second restart waits FIRST_SECONDS, and each further restart
 waits twice as long. Without a delay, a node that dies soon after each start would use a whole core

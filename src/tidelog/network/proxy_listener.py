@@ -1,4 +1,4 @@
-"""The proxy in front of one listener of a node, which listens only while the node listens.
+"""The proxy in front of one listener of a node. The proxy listens only while the node listens.
 
 Connections to a dead node must be refused. A proxy that still listened would accept the
 connections.
