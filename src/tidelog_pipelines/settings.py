@@ -39,6 +39,12 @@ def setting(
     return field(default=default, metadata=metadata)
 
 
+def like(kind: type["SparkSettings"], name: str) -> Any:
+    """A field with the default and the meaning of another job's setting."""
+    (found,) = (one for one in dataclasses.fields(kind) if one.name == name)
+    return field(default=found.default, metadata=found.metadata)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SparkSettings:
     """The settings of every job: where Spark runs, and how much it logs."""

@@ -1,4 +1,4 @@
-"""The commands on the page about ingest are run in order, and print what the page shows."""
+"""The commands on the pages about tables are run, in order, and print the output shown there."""
 
 import re
 import shlex
@@ -10,17 +10,23 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.cluster.documented_commands import Newcomer, Step, steps
 
-from tidelog_pipelines.jobs import ingest, query, transform
+from tidelog_pipelines.jobs import ingest, query, replay, transform
 
-PAGE = Path(__file__).parents[2] / "docs" / "pipeline-ingest.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("pipeline-ingest.md", "pipeline-replay.md")
 FENCE = re.compile(r"^( *)```console\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 UP, PIPELINE, CUT = "./tidelog up", "./tidelog pipeline ", " | cut -f 2-"
-JOBS: dict[str, Any] = {"ingest": ingest, "query": query, "transform": transform}
+JOBS: dict[str, Any] = {
+    "ingest": ingest,
+    "query": query,
+    "replay": replay,
+    "transform": transform,
+}
 ON_STDERR = re.compile(r"batch \d+: ")
 
 
-def transcript() -> Iterator[Step]:
-    for indent, block in FENCE.findall(PAGE.read_text()):
+def transcript(page: str) -> Iterator[Step]:
+    for indent, block in FENCE.findall((DOCS / page).read_text()):
         yield from steps(re.sub(f"^{indent}", "", block, flags=re.MULTILINE))
 
 
@@ -34,10 +40,11 @@ def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Newcom
         someone.presses_ctrl_c()
 
 
+@pytest.mark.parametrize("page", PAGES)
 def test_everything_on_the_page_works_as_shown(
-    spark: SparkSession, newcomer: Newcomer, capsys: pytest.CaptureFixture[str]
+    page: str, spark: SparkSession, newcomer: Newcomer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for step in transcript():
+    for step in transcript(page):
         if step.command == UP:
             newcomer.starts_a_cluster(Step(UP, [f"bootstrap {newcomer.bootstrap}"]))
         elif step.command.startswith(PIPELINE):

@@ -16,6 +16,7 @@ from tidelog_pipelines import streams
 from tidelog_pipelines.failures import JobFailed, cause
 from tidelog_pipelines.jobs import isolation
 from tidelog_pipelines.settings import KafkaSettings
+from tidelog_pipelines.sinks.claims import turn
 from tidelog_pipelines.sinks.columns import check_columns
 from tidelog_pipelines.sinks.identities import Identities
 from tidelog_pipelines.sinks.tables import FORMATS, RECORD, Batch, Tables, unseen, within
@@ -102,6 +103,10 @@ class Ingestion:
         self._run = None
 
     def __call__(self, records: DataFrame, number: int) -> None:
+        with turn(self._plan.out):
+            self._write(records, number)
+
+    def _write(self, records: DataFrame, number: int) -> None:
         run = self._run = self._run or self._begin(records.sparkSession)
         batch = Batch(run.query_id, number)
         spans = run.checkpoint.spans(number)
@@ -180,8 +185,9 @@ class Ingestion:
         existing = run.tables.rows(name)
         value = self._plan.value
         if value is None:
-            value, existing = self._grown(run, name, existing, part.records)
+            value, existing = self.grown(run.tables, name, existing, part.records)
         rows = table_rows(decoded(part.records, self._plan.key, value))
+        old = None
         if existing is not None:
             check_columns(part.topic, existing.schema, rows.schema)
             if self._overlaps(run, name, existing, part.spans):
@@ -193,9 +199,9 @@ class Ingestion:
             ends[span.partition] = max(span.end, ends.get(span.partition, 0))
         if written < sum(span.end - span.start for span in part.spans):
             # Some are bad, were already written, or are not records (compaction gaps, markers).
-            self._quarantine(run, part, value)
+            self._quarantine(run, part, value, old)
 
-    def _quarantine(self, run: _Run, part: Part, value: Format) -> None:
+    def _quarantine(self, run: _Run, part: Part, value: Format, in_table: DataFrame | None) -> None:
         bad = quarantined(part.records, self._plan.key, value)
         if part.unreadable is not None:
             bad = bad.unionByName(part.unreadable)
@@ -203,20 +209,22 @@ class Ingestion:
         if existing is not None:
             old = run.tables.not_of(existing, part.batch).where(f.col("topic") == part.topic)
             bad = unseen(bad, old.where(within(part.spans)), IN_QUARANTINE)
+        if in_table is not None:
+            bad = unseen(bad, in_table)  # `replay` has moved them to the table
         if not bad.isEmpty():
             self.quarantined += run.tables.append(QUARANTINE, bad, part.batch, part=part.topic)
 
-    def _grown(
-        self, run: _Run, name: str, existing: DataFrame | None, records: DataFrame
+    def grown(
+        self, tables: Tables, name: str, existing: DataFrame | None, records: DataFrame
     ) -> tuple[Json, DataFrame | None]:
         """The columns of a table, extended by the fields of these records, and the table."""
         known = _value_type(existing)
         most, limits = self._plan.most_fields, self._plan.limits
         seen = observed(records, known, limits, PATHS_PER_FIELD * most)
-        grown: Grown = grow(known, seen, most, widens=run.tables.can_widen)
+        grown: Grown = grow(known, seen, most, widens=tables.can_widen)
         if grown.widened:
-            run.tables.widen(name, [("value", *path) for path in grown.widened], WIDE)
-            existing = run.tables.rows(name)
+            tables.widen(name, [("value", *path) for path in grown.widened], WIDE)
+            existing = tables.rows(name)
         return Json(grown.type, grown.since, limits), existing
 
     def _overlaps(self, run: _Run, name: str, existing: DataFrame, spans: list[Span]) -> bool:

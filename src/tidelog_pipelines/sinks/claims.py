@@ -1,4 +1,4 @@
-"""Claims an output directory for one job at a time."""
+"""Claims an output directory for one job at a time, and lets jobs take turns in it."""
 
 import fcntl
 import os
@@ -10,7 +10,8 @@ from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.settings import has_scheme
 
 LOCK = ".tidelog.lock"
-"""The lock file. Its name begins with a dot, so Spark ignores it."""
+"""Spark ignores files whose names begin with a dot."""
+TURN = ".tidelog.turn"
 
 
 @contextmanager
@@ -29,6 +30,26 @@ def claimed(directory: str) -> Iterator[None]:
         yield
     finally:
         os.close(file)
+
+
+@contextmanager
+def turn(directory: str) -> Iterator[None]:
+    """Wait until no other job changes tables in this local directory, and keep others waiting."""
+    if has_scheme(directory) or not os.path.isdir(directory):
+        yield  # on other file systems, Delta checks each commit against those of other jobs
+        return
+    file = os.open(f"{directory}/{TURN}", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)
+
+
+def require_directory(out: str) -> None:
+    """Raise if a local --out does not exist."""
+    if not has_scheme(out) and not os.path.isdir(out):
+        raise JobFailed(f"--out {out} does not exist.")
 
 
 def _lock(file: int, directory: str) -> None:

@@ -21,6 +21,7 @@ EXAMPLES = {
     "pipeline": "tidelog pipeline ingest --topics orders --out lake --once",
     "pipeline ingest": "tidelog pipeline ingest --topics orders --out lake --once",
     "pipeline query": 'tidelog pipeline query --out lake --sql "SELECT count(*) FROM orders"',
+    "pipeline replay": "tidelog pipeline replay --out lake --value-format string --dry-run",
     "pipeline transform": "tidelog pipeline transform --topic orders --to totals --once",
     "pipeline health": "tidelog pipeline health",
     "pipeline report": "tidelog pipeline report --out report.html",

@@ -1,0 +1,132 @@
+"""`replay`: decodes quarantined records again, with other options or a newer version.
+
+It needs no cluster: quarantine holds the records unchanged.
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from tidelog_pipelines import failures
+from tidelog_pipelines.jobs.ingest import IngestSettings, plan
+from tidelog_pipelines.jobs.replaying import Choice, Replay, Replayed
+from tidelog_pipelines.session import spark_session
+from tidelog_pipelines.settings import SparkSettings, like, located, parse, setting
+from tidelog_pipelines.sinks.claims import claimed, require_directory, turn
+
+ABOUT = """\
+Decode the records in quarantine again, with these options. A record that passes moves to the table
+of its topic, exactly once, even if this job is killed (kill -9). A record that fails again stays in
+quarantine, with the newest reason and the number of attempts. No ingest may use the same --out at
+the same time.
+"""
+DECODER = (
+    "value_format",
+    "schema",
+    "avro_registry_header",
+    "avro_schema_id",
+    "max_value_bytes",
+    "max_depth",
+    "max_fields",
+    "key_format",
+)
+"""The settings that replay shares with ingest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplaySettings(SparkSettings):
+    out: str = setting(metavar="DIR", meaning="the --out directory of ingest")
+    topics: str = setting(
+        "", metavar="NAME,...", meaning="only records of these topics; of all topics, if left out"
+    )
+    reason: str = setting(
+        "", metavar="TEXT", meaning="only records whose reason contains this text"
+    )
+    dry_run: bool = setting(False, meaning="print the result without writing anything")
+    value_format: str = like(IngestSettings, "value_format")
+    schema: str = like(IngestSettings, "schema")
+    avro_registry_header: bool = like(IngestSettings, "avro_registry_header")
+    avro_schema_id: int = like(IngestSettings, "avro_schema_id")
+    max_value_bytes: int = like(IngestSettings, "max_value_bytes")
+    max_depth: int = like(IngestSettings, "max_depth")
+    max_fields: int = like(IngestSettings, "max_fields")
+    key_format: str = like(IngestSettings, "key_format")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.of_ingest  # which checks the settings that they share
+
+    @property
+    def of_ingest(self) -> IngestSettings:
+        """The settings of an ingest that decodes records in the same way."""
+        shared = {name: getattr(self, name) for name in DECODER}
+        return IngestSettings(out=self.out, pattern=".*", **shared)
+
+    @property
+    def choice(self) -> Choice:
+        return Choice(tuple(filter(None, self.topics.split(","))), self.reason)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    return failures.run(lambda: replay(parsed(sys.argv[1:] if arguments is None else arguments)))
+
+
+def parsed(arguments: list[str]) -> ReplaySettings:
+    return parse(ReplaySettings, "replay", arguments, ABOUT)
+
+
+def replay(settings: ReplaySettings) -> int:
+    """Run the job in its own session."""
+    require_directory(settings.out)
+    if settings.dry_run:
+        return _replay(settings)
+    with claimed(located(settings.out)):
+        return _replay(settings)
+
+
+def _replay(settings: ReplaySettings) -> int:
+    spark = spark_session(settings, "replay")
+    try:
+        _run(spark, settings)
+    finally:
+        spark.stop()
+    return 0
+
+
+def run(spark: SparkSession, settings: ReplaySettings) -> None:
+    """Run the job in this session."""
+    require_directory(settings.out)
+    if settings.dry_run:
+        return _run(spark, settings)
+    with claimed(located(settings.out)):
+        return _run(spark, settings)
+
+
+def _run(spark: SparkSession, settings: ReplaySettings) -> None:
+    job = Replay(spark, plan(settings.of_ingest), settings.choice)
+    for topic in job.topics():
+        if settings.dry_run:
+            found = job.try_out(topic)
+        else:
+            with turn(located(settings.out)):
+                found = job.replay(topic)
+        print(*summary(found, settings.dry_run), sep="\n", flush=True)
+
+
+def summary(found: Replayed, is_dry: bool) -> Iterator[str]:
+    """A line about a topic, and one for each reason of records that have failed."""
+    failed = sum(found.reasons.values())
+    if not found.passed and not failed:
+        yield f"{found.topic}: no such records in quarantine"
+    elif is_dry:
+        yield f"{found.topic}: {found.passed:,} would pass, {failed:,} would stay in quarantine"
+    else:
+        yield f"{found.topic}: {found.passed:,} replayed, {failed:,} still in quarantine"
+    for reason, count in found.reasons.items():
+        yield f"  {count:,}: {reason}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""Decodes quarantined records again; those that pass move to the tables of their topics.
+
+A record is first inserted into the table, unless the table has it, and then removed from
+quarantine. If the job is killed in between, the next run finds it in both, inserts nothing, and
+removes it. So a record is never in neither, and never twice in a table.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from importlib import metadata
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
+
+from tidelog_pipelines.failures import JobFailed
+from tidelog_pipelines.jobs.ingestion import QUARANTINE, Ingestion, Plan, table_of
+from tidelog_pipelines.sinks import merges, quarantine
+from tidelog_pipelines.sinks.columns import TableMismatch, check_columns
+from tidelog_pipelines.sinks.tables import RECORD, DeltaTables
+from tidelog_pipelines.sources.checkpoint import Span
+from tidelog_pipelines.transformations.decoding import Format, Json, decoded, table_rows
+from tidelog_pipelines.transformations.python_decoding import REASON
+
+
+class Replayed(NamedTuple):
+    """What became of the quarantined records of one topic."""
+
+    topic: str
+    passed: int
+    reasons: dict[str, int]
+    """How many have failed, by reason."""
+
+
+class Choice(NamedTuple):
+    """Which quarantined records to replay."""
+
+    topics: tuple[str, ...] = ()
+    """All topics, if there are none."""
+    reason: str = ""
+    """A part of the reason."""
+
+    def covers(self, topic: str) -> Column:
+        return (f.col("topic") == topic) & f.contains(f.col(REASON), f.lit(self.reason))
+
+
+class Replay:
+    def __init__(self, spark: SparkSession, plan: Plan, choice: Choice) -> None:
+        self._spark = spark
+        self._plan = plan
+        self._choice = choice
+        self._tables = DeltaTables(spark, plan.out)
+        found = self._tables.rows(QUARANTINE)
+        if found is None:
+            raise JobFailed(f"there is no quarantine of format delta in {plan.out}.")
+        self._quarantine = found
+
+    def topics(self) -> list[str]:
+        """The chosen topics; without a choice, those that have records in quarantine."""
+        if self._choice.topics:
+            return list(self._choice.topics)
+        found = self._quarantine.select("topic").distinct().collect()
+        return sorted(row["topic"] for row in found)
+
+    def try_out(self, topic: str) -> Replayed:
+        """Decode the records of a topic without writing anything."""
+        records, stuck = self._records(topic)
+        examined = self._decoded(records, self._plan.value or self._any_json())
+        existing = self._tables.rows(table_of(topic))
+        if existing is not None and not existing.isEmpty():
+            check_columns(topic, existing.schema, examined.drop(REASON).schema)
+        return _counted(topic, examined, stuck)
+
+    def replay(self, topic: str) -> Replayed:
+        """Decode the records of a topic, and move those that pass to its table."""
+        records, stuck = self._records(topic)
+        spans = _spans(records)
+        name = table_of(topic)
+        value = self._plan.value
+        if value is None:
+            existing = self._tables.rows(name)
+            value, _ = Ingestion(self._plan).grown(self._tables, name, existing, records)
+        examined = self._decoded(records, value).persist()
+        try:
+            found = _counted(topic, examined, stuck)
+            if found.passed:
+                self._insert(topic, table_rows(examined), spans)
+            if spans:
+                path = self._tables.path(QUARANTINE)
+                outcomes = examined.select(*RECORD, REASON)
+                quarantine.settle(self._spark, path, topic, outcomes, decoder_of(self._plan))
+        finally:
+            examined.unpersist()
+        return found
+
+    def _records(self, topic: str) -> tuple[DataFrame, DataFrame]:
+        """The records to decode, and those whose timestamp no table can hold."""
+        chosen = self._quarantine.where(self._choice.covers(topic)).dropDuplicates(list(RECORD))
+        has_time = f.col("timestamp").isNotNull()
+        return chosen.where(has_time), chosen.where(~has_time)
+
+    def _decoded(self, records: DataFrame, value: Format) -> DataFrame:
+        return decoded(records.drop(REASON), self._plan.key, value)
+
+    def _any_json(self) -> Json:
+        return Json(StructType(), limits=self._plan.limits)
+
+    def _insert(self, topic: str, rows: DataFrame, spans: Sequence[Span]) -> None:
+        name = table_of(topic)
+        path, existing = self._tables.path(name), self._tables.rows(name)
+        try:
+            if existing is None:
+                merges.create(self._spark, path, rows, self._tables.partitioned_by)
+            else:
+                check_columns(topic, existing.schema, rows.schema)
+        except TableMismatch:
+            assert existing is not None
+            if not existing.isEmpty():
+                raise
+            # No record of the topic could be decoded so far: its columns are still open.
+            merges.create(self._spark, path, rows, self._tables.partitioned_by)
+        merges.insert_missing(self._spark, path, rows, spans)
+
+
+def decoder_of(plan: Plan) -> str:
+    """A short name of the decoder, which changes with its options and with the version."""
+    try:
+        version = metadata.version("tidelog")
+    except metadata.PackageNotFoundError:
+        version = "unknown"  # the job runs from its sources
+    options = repr((version, plan.key, plan.value, plan.limits))
+    kind = "json" if plan.value is None else type(plan.value).__name__.lower()
+    return f"{kind}-{hashlib.sha256(options.encode()).hexdigest()[:12]}"
+
+
+def _spans(records: DataFrame) -> list[Span]:
+    """By partition, the range of the offsets."""
+    ends = records.groupBy("partition").agg(
+        f.min("offset").alias("first"), f.max("offset").alias("last")
+    )
+    return sorted(Span(row["partition"], row["first"], row["last"] + 1) for row in ends.collect())
+
+
+def _counted(topic: str, examined: DataFrame, stuck: DataFrame) -> Replayed:
+    reasons = examined.select(REASON).unionByName(stuck.select(REASON))
+    counts = {row[REASON]: row["count"] for row in reasons.groupBy(REASON).count().collect()}
+    passed = counts.pop(None, 0)
+    return Replayed(topic, passed, dict(sorted(counts.items())))

@@ -1,0 +1,55 @@
+"""Changes rows of Delta tables by their keys. Each change is one commit and is safe to repeat.
+
+Delta checks a commit against those that came between: if another writer has changed the same rows,
+the commit fails, and no row is written twice.
+"""
+
+from collections.abc import Sequence
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from tidelog_pipelines.sinks.tables import RECORD
+from tidelog_pipelines.sources.checkpoint import Span
+
+
+def create(spark: SparkSession, path: str, like: DataFrame, partitioned_by: Sequence[str]) -> None:
+    """Make an empty table with these columns, also in place of an empty one with other columns."""
+    nothing = spark.createDataFrame([], like.schema)
+    writer = nothing.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+    writer.partitionBy(*partitioned_by).save(path)
+
+
+def insert_missing(spark: SparkSession, path: str, rows: DataFrame, spans: Sequence[Span]) -> int:
+    """Add the rows, all within these spans, whose record the table does not have. -> how many."""
+    same = f"{_same(RECORD)} AND ({_within(spans)})"
+    return int(merge(spark, path, rows, same, "WHEN NOT MATCHED THEN INSERT *")[3])
+
+
+def merge(spark: SparkSession, path: str, rows: DataFrame, condition: str, clauses: str) -> Row:
+    """Merge rows, `s`, into a table, `t`. -> rows that were affected, updated, deleted, inserted.
+
+    If no row changes, there is no commit.
+    """
+    view = f"tidelog_{uuid4().hex}"
+    rows.createOrReplaceTempView(view)
+    try:
+        (found,) = spark.sql(
+            f"MERGE WITH SCHEMA EVOLUTION INTO delta.`{path}` AS t USING {view} AS s "
+            f"ON {condition} {clauses}"
+        ).collect()
+        return found
+    finally:
+        spark.catalog.dropTempView(view)
+
+
+def _same(columns: Sequence[str]) -> str:
+    return " AND ".join(f"t.`{column}` = s.`{column}`" for column in columns)
+
+
+def _within(spans: Sequence[Span]) -> str:
+    """A condition with literals, by which Delta leaves out files."""
+    return " OR ".join(
+        f"(t.`partition` = {partition} AND t.`offset` BETWEEN {start} AND {end - 1})"
+        for partition, start, end in spans
+    )

@@ -1,0 +1,48 @@
+"""The quarantine as `replay` changes it: records leave it, or stay with a newer reason.
+
+The columns `attempts` and `decoder` exist once a record was replayed and has failed again. In rows
+that `ingest` has added since, they are null, which means one attempt.
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from tidelog_pipelines.sinks.merges import merge
+
+ATTEMPTS, DECODER = "attempts", "decoder"
+
+
+def settle(spark: SparkSession, path: str, topic: str, outcomes: DataFrame, decoder: str) -> None:
+    """Remove the records without a reason, and give the others their newest reason.
+
+    One commit does both. A record that fails with the same reason in the same decoder is unchanged,
+    so that a repeated run does not count as another attempt.
+    """
+    _add_columns(spark, path)
+    condition = (
+        f"t.topic = {_quoted(topic)} AND t.`partition` = s.`partition` AND t.`offset` = s.`offset`"
+    )
+    is_news = "t.decoder IS DISTINCT FROM s.decoder OR t.reason IS DISTINCT FROM s.reason"
+    merge(
+        spark,
+        path,
+        outcomes.select("partition", "offset", "reason", f.lit(decoder).alias(DECODER)),
+        condition,
+        "WHEN MATCHED AND s.reason IS NULL THEN DELETE "
+        f"WHEN MATCHED AND ({is_news}) THEN UPDATE SET reason = s.reason, decoder = s.decoder, "
+        "attempts = coalesce(t.attempts, 1) + 1",
+    )
+
+
+def _add_columns(spark: SparkSession, path: str) -> None:
+    present: Sequence[str] = spark.read.format("delta").load(path).columns
+    types = {ATTEMPTS: "INT", DECODER: "STRING"}
+    if missing := [f"{name} {kind}" for name, kind in types.items() if name not in present]:
+        spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS ({', '.join(missing)})")
+
+
+def _quoted(text: str) -> str:
+    """Text as a literal of SQL; the names of topics have neither quotes nor backslashes."""
+    return f"'{text}'"
