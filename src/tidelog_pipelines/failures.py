@@ -118,23 +118,27 @@ def run(job: Callable[[], int]) -> int:
     logging.getLogger().addHandler(logging.NullHandler())
     try:
         return job()
-    except JobFailed as failure:
-        sentence = str(failure)
     except KeyboardInterrupt:
         print("tidelog: interrupted.", file=sys.stderr)
         return INTERRUPTED
-    except ConnectionError:
-        sentence = JVM_HAS_ENDED
-    except OSError as error:
-        sentence = f"{error.filename}: {error.strerror}" if error.filename else str(error)
     except Exception as error:
-        if isinstance(error, Py4JNetworkError):
-            sentence = JVM_HAS_ENDED
-        elif meaning := explain(str(error)):
-            sentence = meaning
-        elif reported := in_sparks_words(error):
-            sentence = f"Spark reports: {reported} (use --log-level ERROR for details)"
-        else:
+        sentence = sentence_for(error)
+        if sentence is None:
             raise
     print(f"tidelog: {sentence}", file=sys.stderr)
     return 1
+
+
+def sentence_for(error: Exception) -> str | None:
+    """The sentence for the user; None if the error is a bug."""
+    if isinstance(error, JobFailed):
+        return str(error)
+    if isinstance(error, ConnectionError | Py4JNetworkError):
+        return JVM_HAS_ENDED
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    if meaning := explain(str(error)):
+        return meaning
+    if reported := in_sparks_words(error):
+        return f"Spark reports: {reported} (use --log-level ERROR for details)"
+    return None

@@ -46,8 +46,8 @@ def run(
     start: Callable[[], Sequence[StreamingQuery]],
     each: Callable[[Progress], None],
     patience_seconds: float,
-) -> None:
-    """Run until the queries end by themselves or are interrupted.
+) -> bool:
+    """Run until the queries end by themselves or are interrupted. -> whether they end by themselves
 
     If the cluster does not answer, the queries are retried from their checkpoints for
     `patience_seconds`.
@@ -128,7 +128,7 @@ def _run_once(
     each: Callable[[Progress], None],
     patience: _Patience,
     interrupted: Event,
-) -> None:
+) -> bool:
     reports = [_Reports(query) for query in queries]
     try:
         while True:
@@ -139,7 +139,7 @@ def _run_once(
             if interrupted.is_set():
                 say("tidelog: interrupted; the next run continues from here.")
             if are_over or interrupted.is_set():
-                return
+                return not interrupted.is_set()
     finally:
         for query in queries:
             if query.isActive:

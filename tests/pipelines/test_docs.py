@@ -10,14 +10,15 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.cluster.documented_commands import Newcomer, Step, steps
 
-from tidelog_pipelines.jobs import ingest, query, replay, transform
+from tidelog_pipelines.jobs import ingest, maintain, query, replay, transform
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("pipeline-ingest.md", "pipeline-replay.md")
+PAGES = ("pipeline-ingest.md", "pipeline-replay.md", "pipeline-operations.md")
 FENCE = re.compile(r"^( *)```console\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 UP, PIPELINE, CUT = "./tidelog up", "./tidelog pipeline ", " | cut -f 2-"
 JOBS: dict[str, Any] = {
     "ingest": ingest,
+    "maintain": maintain,
     "query": query,
     "replay": replay,
     "transform": transform,

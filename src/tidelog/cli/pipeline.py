@@ -24,6 +24,7 @@ JOBS = {
     "ingest": "Write topics to tables, each record once, even if processes crash.",
     "query": "Query these tables with SQL.",
     "replay": "Decode quarantined records again, and move those that pass to their tables.",
+    "maintain": "Compact these tables, and remove expired rows and unused files.",
     "transform": "Write windowed totals of a topic to another topic, as an example.",
     "health": "Report which replicas were out of sync, when, how long and why.",
     "report": "Write the report of `health` as a page with plots.",

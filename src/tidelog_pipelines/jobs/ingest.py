@@ -16,9 +16,10 @@ from pyspark.sql.types import StructType
 from tidelog_pipelines import failures, streams
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs.ingestion import Ingestion, Plan, compact
+from tidelog_pipelines.jobs.summary import INTERRUPTED, summarized
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import KafkaSettings, check_times, located, parse, setting
-from tidelog_pipelines.sinks.claims import claimed
+from tidelog_pipelines.sinks.claims import claimed, turn
 from tidelog_pipelines.sinks.group_offsets import GroupOffsets
 from tidelog_pipelines.sinks.identities import Identities
 from tidelog_pipelines.sinks.tables import FORMATS
@@ -102,6 +103,9 @@ class IngestSettings(KafkaSettings):
     patience_seconds: int = setting(
         300, metavar="N", meaning="how long to wait for a cluster that does not answer"
     )
+    summary: str = setting(
+        "", metavar="FILE|-", meaning="write a summary of the run, one JSON object; - for stdout"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -180,14 +184,19 @@ def _run(spark: SparkSession, settings: IngestSettings) -> None:
         if offsets and (refusal := offsets.commit(progress.ends)):
             streams.say(f"tidelog: {refusal}")
 
-    try:
-        resume(checkpoint, settings.subscription, Identities(tables, Topics(settings)), offsets)
-        streams.run(lambda: [start(spark, settings, ingestion)], tell, settings.patience_seconds)
-    finally:
-        if offsets:
-            offsets.close()
-    if settings.once and settings.compact_every:
-        compact(tables, list(checkpoint.committed_ends()))
+    with summarized(settings.summary, checkpoint, tables) as ending:
+        try:
+            resume(checkpoint, settings.subscription, Identities(tables, Topics(settings)), offsets)
+            if not streams.run(
+                lambda: [start(spark, settings, ingestion)], tell, settings.patience_seconds
+            ):
+                ending.exit = INTERRUPTED
+        finally:
+            if offsets:
+                offsets.close()
+        if settings.once and settings.compact_every:
+            with turn(located(settings.out)):
+                compact(tables, list(checkpoint.committed_ends()))
 
 
 def start(spark: SparkSession, settings: IngestSettings, ingestion: Ingestion) -> StreamingQuery:

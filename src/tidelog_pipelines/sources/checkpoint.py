@@ -54,11 +54,12 @@ class Checkpoint:
         return {} if last is None else self.ends(last)
 
     def spans(self, batch: int) -> dict[str, list[Span]]:
-        """The records that a batch covers, by topic. Topics without records are left out."""
-        before = self.ends(batch - 1) if batch else self._first_starts()
+        """The records that a batch covers, by topic; topics without records are left out."""
+        before = self.ends(batch - 1) if batch else self.first_starts()
         return spans_between(before, self.ends(batch))
 
-    def _first_starts(self) -> Ends:
+    def first_starts(self) -> Ends:
+        """The start offsets of the first batch."""
         lines = self._lines("sources/0/0")
         return parse_ends(lines[-1]) if lines else {}
 

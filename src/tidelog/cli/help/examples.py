@@ -22,6 +22,7 @@ EXAMPLES = {
     "pipeline ingest": "tidelog pipeline ingest --topics orders --out lake --once",
     "pipeline query": 'tidelog pipeline query --out lake --sql "SELECT count(*) FROM orders"',
     "pipeline replay": "tidelog pipeline replay --out lake --value-format string --dry-run",
+    "pipeline maintain": "tidelog pipeline maintain --out lake --retain 90",
     "pipeline transform": "tidelog pipeline transform --topic orders --to totals --once",
     "pipeline health": "tidelog pipeline health",
     "pipeline report": "tidelog pipeline report --out report.html",

@@ -1,0 +1,138 @@
+"""`maintain`: compacts the tables of an ingest, and removes expired rows and files without use.
+
+It takes turns with a running ingest: neither changes a table while the other one does.
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+
+from tidelog_pipelines import failures
+from tidelog_pipelines.failures import JobFailed
+from tidelog_pipelines.jobs.ingestion import QUARANTINE, table_of
+from tidelog_pipelines.session import spark_session
+from tidelog_pipelines.settings import SparkSettings, located, pairs, parse, setting
+from tidelog_pipelines.sinks import identities, upkeep
+from tidelog_pipelines.sinks.claims import require_directory, turn
+from tidelog_pipelines.sinks.tables import DeltaTables
+
+ABOUT = """\
+Compact the small files of the tables of an --out directory, delete expired rows, and remove files
+that no version of the last days uses. Ingest may run meanwhile: the two take turns.
+"""
+SAFE_HOURS = 168
+CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaintainSettings(SparkSettings):
+    out: str = setting(metavar="DIR", meaning="the --out directory of ingest")
+    topics: str = setting(
+        "",
+        metavar="NAME,...",
+        meaning="only the tables of these topics; all tables and the quarantine, if left out",
+    )
+    retain: int = setting(
+        0,
+        metavar="DAYS",
+        meaning="delete rows whose date is more days ago, also in quarantine; 0 keeps all rows",
+    )
+    zorder: str = setting(
+        "",
+        metavar="COLUMN,...",
+        meaning="sort the compacted files by these columns, so that filters on them read less",
+    )
+    vacuum_hours: int = setting(
+        SAFE_HOURS,
+        metavar="N",
+        meaning="remove files that no version of the last N hours uses; at least 168",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.retain < 0:
+            raise ValueError("--retain is a number of days, or 0")
+        is_checked = f"{CHECK}=false" not in self.conf
+        if self.vacuum_hours < 0 or (self.vacuum_hours < SAFE_HOURS and is_checked):
+            raise ValueError(
+                f"--vacuum-hours is at least {SAFE_HOURS}, because a reader of an older version "
+                f"would fail; --conf {CHECK}=false allows less"
+            )
+
+
+class Maintained(NamedTuple):
+    """What was done to one table."""
+
+    table: str
+    expired: int
+    work: upkeep.Compaction
+    removed: int
+
+    def sentence(self) -> str:
+        return (
+            f"{self.table}: {self.expired:,} rows expired, {self.work.removed:,} files compacted "
+            f"to {self.work.added:,}, {self.removed:,} old files removed"
+        )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    return failures.run(lambda: maintain(parsed(sys.argv[1:] if arguments is None else arguments)))
+
+
+def parsed(arguments: list[str]) -> MaintainSettings:
+    return parse(MaintainSettings, "maintain", arguments, ABOUT)
+
+
+def maintain(settings: MaintainSettings) -> int:
+    """Run the job in its own session."""
+    require_directory(settings.out)
+    spark = spark_session(settings, "maintain")
+    try:
+        run(spark, settings)
+    finally:
+        spark.stop()
+    return 0
+
+
+def run(spark: SparkSession, settings: MaintainSettings) -> None:
+    """Maintain one table after the other, and print what was done."""
+    require_directory(settings.out)
+    for key, value in pairs(settings.conf, "--conf").items():
+        spark.conf.set(key, value)
+    tables = DeltaTables(spark, located(settings.out))
+    for name in _names(tables, settings):
+        with turn(located(settings.out)):
+            print(_maintained(spark, tables.path(name), name, settings).sentence(), flush=True)
+
+
+def _names(tables: DeltaTables, settings: MaintainSettings) -> Iterator[str]:
+    known = tables.rows(identities.TABLE)
+    if known is None:
+        raise JobFailed(f"there are no tables of format delta in {settings.out}.")
+    existing = sorted(row["topic"] for row in known.select("topic").distinct().collect())
+    chosen = list(filter(None, settings.topics.split(",")))
+    if missing := [topic for topic in chosen if topic not in existing]:
+        raise JobFailed(
+            f"there is no table of topic {missing[0]} in {settings.out}; there are "
+            f"{', '.join(existing)}."
+        )
+    names = [table_of(topic) for topic in chosen or existing]
+    for name in names if chosen else [*names, QUARANTINE]:
+        if tables.rows(name) is not None:
+            yield name
+
+
+def _maintained(
+    spark: SparkSession, path: str, name: str, settings: MaintainSettings
+) -> Maintained:
+    expired = upkeep.expire(spark, path, settings.retain) if settings.retain else 0
+    columns = tuple(filter(None, settings.zorder.split(",")))
+    work = upkeep.compact(spark, path, columns if name != QUARANTINE else ())
+    return Maintained(name, expired, work, upkeep.vacuum(spark, path, settings.vacuum_hours))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""The upkeep of one Delta table: expiry of rows, compaction, and removal of unused files."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+
+class Compaction(NamedTuple):
+    """How many files were replaced, and by how many."""
+
+    removed: int
+    added: int
+
+
+def expire(spark: SparkSession, path: str, days: int) -> int:
+    """Delete rows whose date is more than so many days ago; rows without a date stay."""
+    sql = f"DELETE FROM delta.`{path}` WHERE date < current_date() - INTERVAL {days} DAYS"
+    (found,) = spark.sql(sql).collect()
+    return int(found["num_affected_rows"])
+
+
+def compact(spark: SparkSession, path: str, columns: Sequence[str]) -> Compaction:
+    """Merge small files; with columns, sort the rows of all files by them."""
+    sorted_by = ", ".join(".".join(f"`{part}`" for part in name.split(".")) for name in columns)
+    sql = f"OPTIMIZE delta.`{path}`" + (f" ZORDER BY ({sorted_by})" if columns else "")
+    (found,) = spark.sql(sql).select("metrics.numFilesRemoved", "metrics.numFilesAdded").collect()
+    return Compaction(int(found[0]), int(found[1]))
+
+
+def vacuum(spark: SparkSession, path: str, hours: int) -> int:
+    """Remove files that no version of the last hours uses. -> how many."""
+    spark.conf.set("spark.databricks.delta.vacuum.logging.enabled", "true")
+    spark.sql(f"VACUUM delta.`{path}` RETAIN {hours} HOURS").collect()
+    history = spark.sql(f"DESCRIBE HISTORY delta.`{path}` LIMIT 1")
+    removed = history.where("operation = 'VACUUM END'").select(
+        f.col("operationMetrics")["numDeletedFiles"].cast("long")
+    )
+    return sum(row[0] or 0 for row in removed.collect())
