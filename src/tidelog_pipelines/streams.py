@@ -160,7 +160,9 @@ def read_progress(found: Any) -> Progress:
     """Parse the progress of a query from Spark's report."""
     report = json.loads(found.json)
     source = report["sources"][0]
-    before, after = (parse_ends(_text(source.get(key))) for key in ("startOffset", "endOffset"))
+    before, after = (
+        parse_ends(offsets_text(source.get(key))) for key in ("startOffset", "endOffset")
+    )
     spans = spans_between(before, after)
     behind = (source.get("metrics") or {}).get("maxOffsetsBehindLatest", "0")
     return Progress(
@@ -191,6 +193,6 @@ def line(progress: Progress) -> str:
     return text
 
 
-def _text(offsets: Any) -> str:
+def offsets_text(offsets: Any) -> str:
     """Offsets as JSON text; Spark reports them as nested JSON or as text."""
     return offsets if isinstance(offsets, str) else json.dumps(offsets)

@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from tidelog_pipelines import failures, streams
 from tidelog_pipelines.failures import JobFailed
+from tidelog_pipelines.jobs.ingest_metrics import served
 from tidelog_pipelines.jobs.ingestion import Ingestion, Plan, compact
 from tidelog_pipelines.jobs.summary import INTERRUPTED, summarized
 from tidelog_pipelines.session import spark_session
@@ -30,6 +31,8 @@ from tidelog_pipelines.transformations.decoding import Avro, Format, Json, Raw, 
 from tidelog_pipelines.transformations.json_columns import unsupported
 from tidelog_pipelines.transformations.strict_json import DEFAULT_LIMITS, MOST_DEPTH, Limits
 
+QUERY = "ingest"
+"""The name of the query."""
 ABOUT = """\
 Write the records of topics to tables, one per topic, each record exactly once, even if this job or
 a broker is killed (kill -9), or if all records are read again. Values are decoded whole; records
@@ -107,8 +110,21 @@ class IngestSettings(KafkaSettings):
         "", metavar="FILE|-", meaning="write a summary of the run, one JSON object; - for stdout"
     )
 
+    dead_letter_topic: str = setting(
+        "", metavar="NAME", meaning="send quarantined records to this topic, too, at least once"
+    )
+    metrics_port: int = setting(
+        0, metavar="PORT", meaning="serve metrics for Prometheus at this port while the job runs"
+    )
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not 0 <= self.metrics_port < 1 << 16:
+            raise ValueError("--metrics-port is a number from 1 to 65535")
+        if self.metrics_port and self.remote:
+            raise ValueError(
+                "--metrics-port does not work with --remote: a server runs the batches"
+            )
         if bool(self.topics) == bool(self.pattern):
             raise ValueError("give either --topics or --pattern")
         if self.value_format == "avro" and not self.schema:
@@ -131,6 +147,8 @@ class IngestSettings(KafkaSettings):
                 "--starting-offsets is earliest, latest, or JSON such as "
                 f'{{"orders":{{"0":23}}}}, not {self.starting_offsets!r}'
             )
+        if self.dead_letter_topic and self.subscription.covers(self.dead_letter_topic):
+            raise ValueError("--dead-letter-topic is one of the topics that the job reads")
         check_times(every=self.every)
 
     @property
@@ -156,7 +174,7 @@ def parsed(arguments: list[str]) -> IngestSettings:
 
 def ingest(settings: IngestSettings) -> int:
     """Run the job in its own session."""
-    Topics(settings).require(settings.subscription)
+    _require_topics(settings)
     with claimed(located(settings.out)):
         spark = spark_session(settings, "ingest")
         try:
@@ -164,6 +182,13 @@ def ingest(settings: IngestSettings) -> int:
         finally:
             spark.stop()
     return 0
+
+
+def _require_topics(settings: IngestSettings) -> None:
+    topics = Topics(settings)
+    topics.require(settings.subscription)
+    if settings.dead_letter_topic:
+        topics.require(Subscription((settings.dead_letter_topic,)))
 
 
 def run(spark: SparkSession, settings: IngestSettings) -> None:
@@ -184,7 +209,10 @@ def _run(spark: SparkSession, settings: IngestSettings) -> None:
         if offsets and (refusal := offsets.commit(progress.ends)):
             streams.say(f"tidelog: {refusal}")
 
-    with summarized(settings.summary, checkpoint, tables) as ending:
+    with (
+        summarized(settings.summary, checkpoint, tables) as ending,
+        served(spark, settings.metrics_port, QUERY, ingestion),
+    ):
         try:
             resume(checkpoint, settings.subscription, Identities(tables, Topics(settings)), offsets)
             if not streams.run(
@@ -210,7 +238,7 @@ def start(spark: SparkSession, settings: IngestSettings, ingestion: Ingestion) -
         settings.max_per_batch,
         may_vanish=settings.on_topic_deleted == "skip",
     )
-    writer = records.writeStream.foreachBatch(ingestion).queryName("ingest")
+    writer = records.writeStream.foreachBatch(ingestion).queryName(QUERY)
     writer = writer.option("checkpointLocation", settings.checkpoint_path)
     if settings.once:
         return writer.trigger(availableNow=True).start()
@@ -252,6 +280,7 @@ def plan(settings: IngestSettings) -> Plan:
         skips_deleted=settings.on_topic_deleted == "skip",
         limits=settings.limits,
         most_fields=settings.max_fields,
+        dead_letter_topic=settings.dead_letter_topic,
     )
 
 

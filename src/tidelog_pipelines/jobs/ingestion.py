@@ -16,6 +16,7 @@ from tidelog_pipelines import streams
 from tidelog_pipelines.failures import JobFailed, cause
 from tidelog_pipelines.jobs import isolation
 from tidelog_pipelines.settings import KafkaSettings
+from tidelog_pipelines.sinks import dead_letters
 from tidelog_pipelines.sinks.claims import turn
 from tidelog_pipelines.sinks.columns import check_columns
 from tidelog_pipelines.sinks.identities import Identities
@@ -57,6 +58,7 @@ class Plan(NamedTuple):
     """Whether to go on without a topic that was deleted."""
     limits: Limits = DEFAULT_LIMITS
     most_fields: int = 1_000
+    dead_letter_topic: str = ""
 
 
 class RecordsExpired(JobFailed):
@@ -94,6 +96,8 @@ class Ingestion:
         self._run: _Run | None = None
         self.quarantined = 0
         """Bad records since the start."""
+        self.rows = 0
+        """Rows written to tables since the start."""
 
     def __reduce__(self) -> tuple[type["Ingestion"], tuple[Plan]]:
         return Ingestion, (self._plan,)  # unpickled as a new object with the same plan
@@ -194,6 +198,7 @@ class Ingestion:
                 old = run.tables.not_of(existing, part.batch).where(within(part.spans))
                 rows = unseen(rows, old)
         written = run.tables.append(name, rows, part.batch)
+        self.rows += written
         ends = run.ends.setdefault(name, {})
         for span in part.spans:
             ends[span.partition] = max(span.end, ends.get(span.partition, 0))
@@ -212,6 +217,9 @@ class Ingestion:
         if in_table is not None:
             bad = unseen(bad, in_table)  # `replay` has moved them to the table
         if not bad.isEmpty():
+            if topic := self._plan.dead_letter_topic:
+                # First, because a batch that is run again leaves out what is in quarantine.
+                dead_letters.send(bad, self._plan.kafka, topic)
             self.quarantined += run.tables.append(QUARANTINE, bad, part.batch, part=part.topic)
 
     def grown(
