@@ -13,7 +13,9 @@ from pyspark.errors import PySparkException
 INTERRUPTED = 130
 """The exit status after Ctrl-C or SIGTERM, unless the job has stopped in order."""
 UNREACHABLE = "no broker answers"
-"""The prefix of every error that may be temporary."""
+REGISTRY_UNREACHABLE = "the schema registry does not answer"
+TEMPORARY = (UNREACHABLE, REGISTRY_UNREACHABLE)
+"""The prefixes of every error that may be temporary."""
 
 
 class JobFailed(Exception):
@@ -29,7 +31,13 @@ class Sign(NamedTuple):
 
 SIGNS = (
     # Errors of our own code inside a query are wrapped in Spark's error text.
-    Sign(re.compile(r"(?:TopicReplaced|RecordsExpired|TableMismatch): ([^\n]+)"), "{found}"),
+    Sign(
+        re.compile(
+            r"(?:TopicReplaced|RecordsExpired|TableMismatch|RegistryUnreachable|RegistryRefused): "
+            r"([^\n]+)"
+        ),
+        "{found}",
+    ),
     Sign(
         re.compile(r"No space left on device|Disk quota exceeded"),
         "the disk is full (Spark reports: {found}); free some space and start again: complete "

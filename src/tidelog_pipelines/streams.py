@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidelog_pipelines.failures import UNREACHABLE, JobFailed, explain
+from tidelog_pipelines.failures import TEMPORARY, JobFailed, explain
 from tidelog_pipelines.sources.checkpoint import Ends, parse_ends, spans_between
 
 POLL_SECONDS = 1
@@ -49,8 +49,8 @@ def run(
 ) -> bool:
     """Run until the queries end by themselves or are interrupted. -> whether they end by themselves
 
-    If the cluster does not answer, the queries are retried from their checkpoints for
-    `patience_seconds`.
+    If the cluster or a schema registry does not answer, the queries are retried from their
+    checkpoints for `patience_seconds`.
     """
     patience = _Patience(patience_seconds)
     with _interruptions() as interrupted:
@@ -61,7 +61,7 @@ def run(
                 sentence = explain(str(error))
                 if sentence is None:
                     raise
-                if not sentence.startswith(UNREACHABLE) or patience.is_over():
+                if not sentence.startswith(TEMPORARY) or patience.is_over():
                     raise JobFailed(sentence) from None
                 say(f"tidelog: {sentence} Trying again.")
                 time.sleep(RETRY_SECONDS)

@@ -9,11 +9,19 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.cluster.documented_commands import Newcomer, Step, steps
+from tests.pipelines.schema_registry import running
 
 from tidelog_pipelines.jobs import ingest, maintain, query, replay, transform
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("pipeline-ingest.md", "pipeline-replay.md", "pipeline-operations.md")
+PAGES = (
+    "pipeline-ingest.md",
+    "pipeline-replay.md",
+    "pipeline-operations.md",
+    "pipeline-registry.md",
+)
+REGISTRY = "http://127.0.0.1:8081"
+"""Where a page expects a schema registry."""
 FENCE = re.compile(r"^( *)```console\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 UP, PIPELINE, CUT = "./tidelog up", "./tidelog pipeline ", " | cut -f 2-"
 JOBS: dict[str, Any] = {
@@ -26,8 +34,9 @@ JOBS: dict[str, Any] = {
 ON_STDERR = re.compile(r"batch \d+: ")
 
 
-def transcript(page: str) -> Iterator[Step]:
-    for indent, block in FENCE.findall((DOCS / page).read_text()):
+def transcript(page: str, registry: str) -> Iterator[Step]:
+    text = (DOCS / page).read_text().replace(REGISTRY, registry)
+    for indent, block in FENCE.findall(text):
         yield from steps(re.sub(f"^{indent}", "", block, flags=re.MULTILINE))
 
 
@@ -43,19 +52,26 @@ def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Newcom
 
 @pytest.mark.parametrize("page", PAGES)
 def test_everything_on_the_page_works_as_shown(
-    page: str, spark: SparkSession, newcomer: Newcomer, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, newcomer: Newcomer, capsys: pytest.CaptureFixture[str], page: str
 ) -> None:
-    for step in transcript(page):
-        if step.command == UP:
-            newcomer.starts_a_cluster(Step(UP, [f"bootstrap {newcomer.bootstrap}"]))
-        elif step.command.startswith(PIPELINE):
-            # Run the job in the shared session: a new Spark for each command takes too long.
-            job, *arguments = shlex.split(step.command[len(PIPELINE) :].removesuffix(CUT))
-            JOBS[job].run(spark, JOBS[job].parsed(arguments))
-            printed = capsys.readouterr().out.splitlines()
-            if step.command.endswith(CUT):
-                printed = [line.partition("\t")[2] for line in printed]
-            shown = [line for line in step.shown if not ON_STDERR.match(line)]
-            assert not shown or printed == shown, step.command
-        else:
-            newcomer.does(step)
+    with running() as registry:
+        for step in transcript(page, registry.url):
+            follow(step, spark, newcomer, capsys)
+
+
+def follow(
+    step: Step, spark: SparkSession, newcomer: Newcomer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if step.command == UP:
+        newcomer.starts_a_cluster(Step(UP, [f"bootstrap {newcomer.bootstrap}"]))
+    elif step.command.startswith(PIPELINE):
+        # Run it in the suite's session: one Spark per command of the page would take too long.
+        job, *arguments = shlex.split(step.command[len(PIPELINE) :].removesuffix(CUT))
+        JOBS[job].run(spark, JOBS[job].parsed(arguments))
+        printed = capsys.readouterr().out.splitlines()
+        if step.command.endswith(CUT):
+            printed = [line.partition("\t")[2] for line in printed]
+        shown = [line for line in step.shown if not ON_STDERR.match(line)]
+        assert not shown or printed == shown, step.command
+    else:
+        newcomer.does(step)

@@ -46,6 +46,18 @@ def test_flags_win_over_the_file_and_the_file_over_the_environment(
         (["--out", "o", "--topics", "t", "--starting-offsets", '{"t":5}'], "or JSON such as"),
         (["--out", "o", "--topics", "t", "--every", "soon"], "--every: 'soon' is not a time"),
         (["--out", "o", "--topics", "t", "--avro-registry-header"], "needs --avro-schema-id"),
+        (
+            ["--out", "o", "--topics", "t", "--schema-registry", "http://r"],
+            "--schema-registry is for --value-format avro",
+        ),
+        (
+            ["--out", "o", "--topics", "t", "--value-format", "avro", "--schema-registry", "r:1"],
+            "'r:1' is not a URL such as http://HOST:8081",
+        ),
+        (
+            ["--out", "o", "--topics", "t", "--schema-registry-auth", "f"],
+            "--schema-registry-auth needs --schema-registry",
+        ),
         (["--out", "o", "--topics", "t", "--max-depth", "5000"], "a number from 1 to 1000"),
         (["--out", "o", "--topics", "t", "--max-fields", "0"], "are at least 1"),
         (["--out", "o", "--topics", "t", "--metrics-port", "70000"], "a number from 1 to 65535"),

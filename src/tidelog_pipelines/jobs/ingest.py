@@ -3,21 +3,19 @@
 --out contains the directories `tables/TOPIC`, `quarantine` and `checkpoint`.
 """
 
-import os
 import re
 import sys
 from dataclasses import dataclass
 
-from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import StructType
 
 from tidelog_pipelines import failures, streams
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs.ingest_metrics import served
 from tidelog_pipelines.jobs.ingestion import Ingestion, Plan, compact
 from tidelog_pipelines.jobs.summary import INTERRUPTED, summarized
+from tidelog_pipelines.jobs.value_formats import ValueSource, registry_plan, value_format
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import KafkaSettings, check_times, located, parse, setting
 from tidelog_pipelines.sinks.claims import claimed, turn
@@ -26,9 +24,8 @@ from tidelog_pipelines.sinks.identities import Identities
 from tidelog_pipelines.sinks.tables import FORMATS
 from tidelog_pipelines.sources.checkpoint import Checkpoint, parse_ends
 from tidelog_pipelines.sources.kafka import Subscription, Topics, stream
-from tidelog_pipelines.transformations import avro
-from tidelog_pipelines.transformations.decoding import Avro, Format, Json, Raw, Text
-from tidelog_pipelines.transformations.json_columns import unsupported
+from tidelog_pipelines.sources.registry import Registry, RegistryClient
+from tidelog_pipelines.transformations.decoding import Raw, Text
 from tidelog_pipelines.transformations.strict_json import DEFAULT_LIMITS, MOST_DEPTH, Limits
 
 QUERY = "ingest"
@@ -58,8 +55,17 @@ class IngestSettings(KafkaSettings):
         meaning="the schema of json values (as 'id BIGINT, item STRING'; inferred, and grown as "
         "values change, if left out) or of avro values (a file)",
     )
+    schema_registry: str = setting(
+        "",
+        metavar="URL",
+        meaning="a schema registry (Confluent's API); avro values are decoded with the schema that "
+        "their first five bytes name, and the table grows by new schemas unless --schema is given",
+    )
+    schema_registry_auth: str = setting(
+        "", metavar="FILE", meaning="a file with user:password for the schema registry"
+    )
     avro_registry_header: bool = setting(
-        False, meaning="avro values begin with a schema registry's five bytes"
+        False, meaning="without --schema-registry: avro values begin with its five bytes"
     )
     avro_schema_id: int = setting(
         -1, metavar="ID", meaning="the id of the schema in these bytes; others go to quarantine"
@@ -127,12 +133,7 @@ class IngestSettings(KafkaSettings):
             )
         if bool(self.topics) == bool(self.pattern):
             raise ValueError("give either --topics or --pattern")
-        if self.value_format == "avro" and not self.schema:
-            raise ValueError("--value-format avro needs a --schema")
-        if self.avro_registry_header != (self.avro_schema_id >= 0):
-            raise ValueError(
-                "--avro-registry-header needs --avro-schema-id, the id of --schema in the registry"
-            )
+        self.source.check()
         if not 1 <= self.max_depth <= MOST_DEPTH:
             raise ValueError(f"--max-depth is a number from 1 to {MOST_DEPTH}")
         if self.max_value_bytes < 1 or self.max_fields < 1:
@@ -156,6 +157,18 @@ class IngestSettings(KafkaSettings):
         return Limits(self.max_value_bytes, self.max_depth)
 
     @property
+    def source(self) -> ValueSource:
+        """The settings that tell how values are decoded."""
+        return ValueSource(
+            self.value_format,
+            self.schema,
+            Registry(self.schema_registry, self.schema_registry_auth),
+            self.avro_schema_id,
+            self.avro_registry_header,
+            self.limits,
+        )
+
+    @property
     def subscription(self) -> Subscription:
         return Subscription(tuple(filter(None, self.topics.split(","))), self.pattern)
 
@@ -175,6 +188,8 @@ def parsed(arguments: list[str]) -> IngestSettings:
 def ingest(settings: IngestSettings) -> int:
     """Run the job in its own session."""
     _require_topics(settings)
+    if (registered := registry_plan(settings.source)) is not None:
+        RegistryClient(registered.registry).require()
     with claimed(located(settings.out)):
         spark = spark_session(settings, "ingest")
         try:
@@ -275,46 +290,14 @@ def plan(settings: IngestSettings) -> Plan:
         format=settings.format,
         checkpoint=settings.checkpoint_path,
         key=Text() if settings.key_format == "string" else Raw(),
-        value=_value_format(settings),
+        value=value_format(settings.source),
+        registry=registry_plan(settings.source),
         compact_every=settings.compact_every,
         skips_deleted=settings.on_topic_deleted == "skip",
         limits=settings.limits,
         most_fields=settings.max_fields,
         dead_letter_topic=settings.dead_letter_topic,
     )
-
-
-def _value_format(settings: IngestSettings) -> Format | None:
-    match settings.value_format:
-        case "raw":
-            return Raw()
-        case "string":
-            return Text()
-        case "avro":
-            schema = _schema(settings)
-            if wrong := avro.complaint(schema):
-                raise JobFailed(f"--schema {settings.schema}: {wrong}.")
-            schema_id = settings.avro_schema_id if settings.avro_registry_header else None
-            return Avro(schema, schema_id, settings.limits)
-    if not settings.schema:
-        return None
-    try:
-        kind = StructType.fromDDL(_schema(settings))
-    except ParseException as error:
-        reason = str(error).strip().splitlines()[0]
-        raise JobFailed(f"--schema is not a list of columns and types: {reason}") from None
-    assert isinstance(kind, StructType)
-    if (wrong_type := unsupported(kind)) is not None:
-        raise JobFailed(f"--schema: json values are not read as {wrong_type.simpleString()}.")
-    return Json(kind, limits=settings.limits)
-
-
-def _schema(settings: IngestSettings) -> str:
-    """The schema as text, read from its file if the setting names one."""
-    if settings.value_format == "avro" or os.path.isfile(settings.schema):
-        with open(settings.schema, encoding="utf-8") as file:
-            return file.read()
-    return settings.schema
 
 
 if __name__ == "__main__":

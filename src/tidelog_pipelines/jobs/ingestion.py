@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 from tidelog_pipelines import streams
 from tidelog_pipelines.failures import JobFailed, cause
 from tidelog_pipelines.jobs import isolation
+from tidelog_pipelines.jobs.writer_schemas import RegistryPlan, WriterSchemas
 from tidelog_pipelines.settings import KafkaSettings
 from tidelog_pipelines.sinks import dead_letters
 from tidelog_pipelines.sinks.claims import turn
@@ -35,6 +36,8 @@ from tidelog_pipelines.transformations.decoding import (
 )
 from tidelog_pipelines.transformations.json_growth import WIDE, Grown, grow
 from tidelog_pipelines.transformations.python_decoding import observed
+from tidelog_pipelines.transformations.registered import Columns
+from tidelog_pipelines.transformations.shape_growth import widened
 from tidelog_pipelines.transformations.strict_json import DEFAULT_LIMITS, Limits
 
 QUARANTINE = "quarantine"
@@ -59,6 +62,8 @@ class Plan(NamedTuple):
     limits: Limits = DEFAULT_LIMITS
     most_fields: int = 1_000
     dead_letter_topic: str = ""
+    registry: RegistryPlan | None = None
+    """For values that are decoded with schemas of a registry; `value` is None then."""
 
 
 class RecordsExpired(JobFailed):
@@ -84,6 +89,7 @@ class _Run:
     checkpoint: Checkpoint
     identities: Identities
     query_id: str
+    schemas: WriterSchemas | None = None
     ends: dict[str, dict[int, int]] = field(default_factory=dict)
     """By table and partition, the offset after the last row."""
 
@@ -146,7 +152,9 @@ class Ingestion:
         tables = FORMATS[self._plan.format](spark, self._plan.out)
         checkpoint = Checkpoint(spark, self._plan.checkpoint)
         identities = Identities(tables, Topics(self._plan.kafka))
-        return _Run(tables, checkpoint, identities, checkpoint.query_id())
+        registry = self._plan.registry
+        schemas = None if registry is None else WriterSchemas(registry, tables)
+        return _Run(tables, checkpoint, identities, checkpoint.query_id(), schemas)
 
     def _write_or_isolate(
         self, run: _Run, topic: str, records: DataFrame, spans: list[Span], batch: Batch
@@ -165,6 +173,8 @@ class Ingestion:
         """The part of a batch without its unreadable records, which go to quarantine."""
         spark, kafka = part.records.sparkSession, self._plan.kafka
         value = self._plan.value or Json(StructType(), limits=self._plan.limits)
+        if self._plan.registry is not None:
+            value = Raw()
 
         def complaint(span: Span) -> str | None:
             try:
@@ -188,7 +198,10 @@ class Ingestion:
         name = table_of(part.topic)
         existing = run.tables.rows(name)
         value = self._plan.value
-        if value is None:
+        if run.schemas is not None:
+            value = run.schemas.format(part.topic, part.records, part.batch)
+            existing = _widen(run.tables, name, existing, value.columns)
+        elif value is None:
             value, existing = self.grown(run.tables, name, existing, part.records)
         rows = table_rows(decoded(part.records, self._plan.key, value))
         old = None
@@ -253,6 +266,16 @@ def compact(tables: Tables, topics: list[str]) -> None:
     for topic in topics:
         if tables.rows(table_of(topic)) is not None:
             tables.compact(table_of(topic))
+
+
+def _widen(
+    tables: Tables, name: str, existing: DataFrame | None, columns: Columns
+) -> DataFrame | None:
+    """The table, after columns have got the wider types that new schemas give them."""
+    changed = widened(_value_type(existing), columns.shape)
+    for path, kind in changed if tables.can_widen else ():
+        tables.widen(name, [("value", *path)], kind)
+    return tables.rows(name) if changed else existing
 
 
 def _value_type(existing: DataFrame | None) -> StructType:

@@ -20,11 +20,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from tidelog_pipelines.transformations import framing
 from tidelog_pipelines.transformations.strict_json import Limits, Refused, check_size
 
-HEADER_BYTES = 5
-MAGIC = 0
-"""The first byte of a value that a schema registry's serializer has written."""
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 MICROS_PER_MILLI = 1_000
 MOST_MICROS = 2**63 - 1
@@ -67,20 +65,20 @@ class Cursor:
         except IndexError:
             raise Refused("the value does not match the Avro schema: it ends too early") from None
         if found >= 2**64 or shift > 63:
-            raise _mismatch("a number has more than 64 bits")
+            raise mismatch("a number has more than 64 bits")
         self.at = at
         return (found >> 1) ^ -(found & 1)
 
     def read_int(self) -> int:
         found = self.read_long()
         if not -(2**31) <= found < 2**31:
-            raise _mismatch("an int has more than 32 bits")
+            raise mismatch("an int has more than 32 bits")
         return found
 
     def read_boolean(self) -> bool:
         byte = self.take(1)[0]
         if byte > 1:
-            raise _mismatch("a boolean is neither 0 nor 1")
+            raise mismatch("a boolean is neither 0 nor 1")
         return byte == 1
 
     def read_float(self) -> float:
@@ -96,7 +94,7 @@ class Cursor:
         try:
             return self.take(self.read_long()).decode()
         except UnicodeDecodeError:
-            raise _mismatch("a string is not UTF-8") from None
+            raise mismatch("a string is not UTF-8") from None
 
 
 class AvroDecoder:
@@ -111,28 +109,29 @@ class AvroDecoder:
         """The record, and None because nothing is left over; raises `Refused`."""
         check_size(raw, self._limits)
         start = 0 if self._schema_id is None else _after_header(raw, self._schema_id)
-        cursor = Cursor(raw, start)
-        try:
-            found = self._read(cursor)
-        except RecursionError:
-            raise _mismatch("it is nested too deeply") from None
-        if left := len(raw) - cursor.at:
-            raise _mismatch(f"{left} bytes follow the record")
-        return found, None
+        return read_whole(self._read, raw, start), None
+
+
+def read_whole(read: Read, raw: bytes, start: int) -> Any:
+    """The record that begins there and uses all bytes; raises `Refused`."""
+    cursor = Cursor(raw, start)
+    try:
+        found = read(cursor)
+    except RecursionError:
+        raise mismatch("it is nested too deeply") from None
+    if left := len(raw) - cursor.at:
+        raise mismatch(f"{left} bytes follow the record")
+    return found
 
 
 def _after_header(raw: bytes, schema_id: int) -> int:
-    if len(raw) < HEADER_BYTES:
-        raise Refused("the value is shorter than a schema registry's header")
-    if raw[0] != MAGIC:
-        raise Refused(f"the value begins with byte {raw[0]}, not with a schema registry's 0")
-    found = int.from_bytes(raw[1:HEADER_BYTES], "big")
+    found = framing.schema_id(raw)
     if found != schema_id:
         raise Refused(f"the value has schema id {found}, not {schema_id}")
-    return HEADER_BYTES
+    return framing.HEADER_BYTES
 
 
-def _mismatch(why: str) -> Refused:
+def mismatch(why: str) -> Refused:
     return Refused(f"the value does not match the Avro schema: {why}")
 
 
@@ -154,18 +153,18 @@ class _Compiler:
             case "record" | "error":
                 return self._record(schema, kind, space)
             case "enum":
-                return _enum(schema["symbols"])
+                return enum(schema["symbols"])
             case "fixed":
                 size = schema["size"]
                 return _converted(lambda cursor: cursor.take(size), schema, kind)
             case "array":
                 assert isinstance(kind, ArrayType)
-                return _blocks(self.compile(schema["items"], kind.elementType, space))
+                return blocks(self.compile(schema["items"], kind.elementType, space))
             case "map":
                 assert isinstance(kind, MapType)
-                return _map(_entry(self.compile(schema["values"], kind.valueType, space)))
+                return map_of(self.compile(schema["values"], kind.valueType, space))
             case _ if name in PRIMITIVES:
-                return _converted(_primitive(name), schema, kind)
+                return _converted(primitive(name), schema, kind)
         return self.compile(name, kind, space)  # {"type": {"type": ...}} and {"type": [...]}
 
     def _resolved(self, name: str, space: str) -> tuple[dict[str, Any], str]:
@@ -207,18 +206,21 @@ class _Compiler:
                 readers.append(lambda _: None)
             elif is_choice:
                 assert isinstance(kind, StructType)
-                member = kind.fields[others.index(branch)]
-                readers.append(_member(member.name, self.compile(branch, member.dataType, space)))
+                field = kind.fields[others.index(branch)]
+                readers.append(member(field.name, self.compile(branch, field.dataType, space)))
             else:
                 readers.append(self.compile(branch, kind, space))
+        return union(readers)
 
-        def read(cursor: Cursor) -> Any:
-            index = cursor.read_long()
-            if not 0 <= index < len(readers):
-                raise _mismatch(f"a union has no branch {index}")
-            return readers[index](cursor)
 
-        return read
+def union(readers: list[Read]) -> Read:
+    def read(cursor: Cursor) -> Any:
+        index = cursor.read_long()
+        if not 0 <= index < len(readers):
+            raise mismatch(f"a union has no branch {index}")
+        return readers[index](cursor)
+
+    return read
 
 
 def _type_name(schema: Any) -> str:
@@ -228,7 +230,7 @@ def _type_name(schema: Any) -> str:
     return schema if isinstance(schema, str) else "union"
 
 
-def _member(name: str, read: Read) -> Read:
+def member(name: str, read: Read) -> Read:
     return lambda cursor: {name: read(cursor)}
 
 
@@ -236,17 +238,17 @@ def _entry(read: Read) -> Read:
     return lambda cursor: (cursor.read_string(), read(cursor))
 
 
-def _enum(symbols: list[str]) -> Read:
+def enum(symbols: list[str]) -> Read:
     def read(cursor: Cursor) -> str:
         index = cursor.read_long()
         if not 0 <= index < len(symbols):
-            raise _mismatch(f"an enum has no symbol {index}")
+            raise mismatch(f"an enum has no symbol {index}")
         return symbols[index]
 
     return read
 
 
-def _blocks(read: Read) -> Read:
+def blocks(read: Read) -> Read:
     """Blocks of elements: each has a count, and a negative count is followed by a size."""
 
     def all_blocks(cursor: Cursor) -> list[Any]:
@@ -257,29 +259,29 @@ def _blocks(read: Read) -> Read:
                 count, size = -count, cursor.read_long()
                 end = cursor.at + size
             if len(found) + count > max(MOST_ELEMENTS, len(cursor.raw)):
-                raise _mismatch(f"a list or map has more than {count - 1} elements")
+                raise mismatch(f"a list or map has more than {count - 1} elements")
             for _ in range(count):
                 found.append(read(cursor))
             if end is not None and end != cursor.at:
-                raise _mismatch("a block has another size than it tells")
+                raise mismatch("a block has another size than it tells")
         return found
 
     return all_blocks
 
 
-def _map(entry: Read) -> Read:
-    entries = _blocks(entry)
+def map_of(read_value: Read) -> Read:
+    entries = blocks(_entry(read_value))
 
     def read(cursor: Cursor) -> list[Any]:
         found: list[Any] = entries(cursor)
         if len(dict(found)) < len(found):
-            raise _mismatch("a map has a key twice")
+            raise mismatch("a map has a key twice")
         return found
 
     return read
 
 
-def _primitive(name: str) -> Read:
+def primitive(name: str) -> Read:
     return {
         "null": lambda _: None,
         "boolean": Cursor.read_boolean,
@@ -295,30 +297,30 @@ def _primitive(name: str) -> Read:
 def _converted(read: Read, schema: Mapping[str, Any], kind: DataType) -> Read:
     """With the conversion of a logical type, if Spark has a type for it."""
     if isinstance(kind, DecimalType):
-        return _decimal(read, schema.get("scale", 0), kind)
+        return decimal(read, schema.get("scale", 0), kind)
     if isinstance(kind, TimestampType | TimestampNTZType):
         is_millis = schema.get("logicalType", "").endswith("-millis")
-        return _scaled(read, MICROS_PER_MILLI if is_millis else 1)
+        return scaled_time(read, MICROS_PER_MILLI if is_millis else 1)
     return read
 
 
-def _scaled(read: Read, factor: int) -> Read:
+def scaled_time(read: Read, factor: int) -> Read:
     def scaled(cursor: Cursor) -> int:
         found = int(read(cursor)) * factor
         if not -MOST_MICROS <= found <= MOST_MICROS:
-            raise _mismatch("a timestamp is beyond what a table can hold")
+            raise mismatch("a timestamp is beyond what a table can hold")
         return found
 
     return scaled
 
 
-def _decimal(read: Read, scale: int, kind: DecimalType) -> Read:
+def decimal(read: Read, scale: int, kind: DecimalType) -> Read:
     most = 10**kind.precision
 
     def scaled(cursor: Cursor) -> Decimal:
         unscaled = int.from_bytes(read(cursor), "big", signed=True)
         if not -most < unscaled < most:
-            raise _mismatch(f"a decimal has more than {kind.precision} digits")
+            raise mismatch(f"a decimal has more than {kind.precision} digits")
         return Decimal(unscaled).scaleb(-scale, EXACT)
 
     return scaled

@@ -13,8 +13,11 @@ from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.types import StringType, StructField, StructType
 
 from tidelog_pipelines.transformations import python_decoding
+from tidelog_pipelines.transformations.framing import ReadHeader
 from tidelog_pipelines.transformations.json_columns import Path, Position
 from tidelog_pipelines.transformations.python_decoding import REASON, RESCUED, VALUE
+from tidelog_pipelines.transformations.registered import Columns, Writers
+from tidelog_pipelines.transformations.shapes import struct_type
 from tidelog_pipelines.transformations.strict_json import DEFAULT_LIMITS, Limits
 
 RECORD_COLUMNS = ("partition", "offset", "timestamp", "key", "value", "headers")
@@ -50,7 +53,19 @@ class Avro:
     limits: Limits = DEFAULT_LIMITS
 
 
-Format = Raw | Text | Json | Avro
+@dataclass(frozen=True)
+class Registered:
+    """Values behind a schema registry's header, each decoded with its writer's schema."""
+
+    read_header: ReadHeader
+    writers: Writers
+    columns: Columns
+    limits: Limits = DEFAULT_LIMITS
+
+
+Format = Raw | Text | Json | Avro | Registered
+ByPython = Json | Avro | Registered
+"""The formats that Python code decodes."""
 
 
 def decoded(records: DataFrame, key: Raw | Text, value: Format) -> DataFrame:
@@ -64,7 +79,7 @@ def decoded(records: DataFrame, key: Raw | Text, value: Format) -> DataFrame:
             found = examined.withColumn(REASON, _text_reason()).withColumn(
                 VALUE, f.col(VALUE).cast("string")
             )
-        case Json() | Avro():
+        case Json() | Avro() | Registered():
             found = _decoded_by_python(examined, value)
     columns = [name for name in (*RECORD_COLUMNS, RESCUED) if name in found.columns]
     return found.select(*columns, f.to_date("timestamp").alias("date"), REASON)
@@ -85,34 +100,43 @@ def quarantined(records: DataFrame, key: Raw | Text, value: Format) -> DataFrame
             found = examined
         case Text():
             found = examined.withColumn(REASON, _text_reason())
-        case Json() | Avro():
-            kind = StructType() if isinstance(value, Json) else _avro_type(examined, value)
+        case Json() | Avro() | Registered():
+            # Whether a JSON value is bad does not depend on the columns.
+            kind = StructType() if isinstance(value, Json) else _value_type(examined, value)
             found = examined.mapInArrow(
                 python_decoding.refusals(_decoder(value, kind)), examined.schema
             )
     return found.where(f.col(REASON).isNotNull())
 
 
-def _decoded_by_python(examined: DataFrame, value: Json | Avro) -> DataFrame:
-    kind = value.type if isinstance(value, Json) else _avro_type(examined, value)
+def _decoded_by_python(examined: DataFrame, value: ByPython) -> DataFrame:
+    kind, rescues = _value_type(examined, value), not isinstance(value, Avro)
     others = [examined.schema[name] for name in RECORD_COLUMNS if name != VALUE]
     fields = [*others, StructField(REASON, StringType())]
     if kind.fields:  # a table cannot have an empty struct
         fields.append(StructField(VALUE, kind))
-    if isinstance(value, Json):
+    if rescues:
         fields.append(StructField(RESCUED, StringType()))
-    decode = python_decoding.rows(_decoder(value, kind), kind)
+    decode = python_decoding.rows(_decoder(value, kind), kind, rescues=rescues)
     return examined.select(*RECORD_COLUMNS, REASON).mapInArrow(decode, StructType(fields))
 
 
-def _decoder(value: Json | Avro, kind: StructType) -> python_decoding.MakeDecoder:
+def _decoder(value: ByPython, kind: StructType) -> python_decoding.MakeDecoder:
     if isinstance(value, Json):
         return python_decoding.json_decoder(kind, value.since, value.limits)
+    if isinstance(value, Registered):
+        return python_decoding.registered_decoder(
+            value.read_header, value.writers, value.columns, value.limits
+        )
     return python_decoding.avro_decoder(value.schema, kind, value.schema_id, value.limits)
 
 
-def _avro_type(records: DataFrame, value: Avro) -> StructType:
-    """The type that Spark's own reader gives to values of a schema."""
+def _value_type(records: DataFrame, value: ByPython) -> StructType:
+    """The type of the column `value`; for Avro, the one that Spark's own reader gives."""
+    if isinstance(value, Json):
+        return value.type
+    if isinstance(value, Registered):
+        return struct_type(value.columns.shape)
     kind = records.select(from_avro(f.lit(b""), value.schema)).schema.fields[0].dataType
     assert isinstance(kind, StructType)
     return kind

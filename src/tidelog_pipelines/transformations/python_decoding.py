@@ -16,11 +16,17 @@ from pyspark.sql.types import StructType
 
 from tidelog_pipelines.transformations import (
     avro_binary,
+    avro_writer,
+    framing,
     json_columns,
     json_growth,
+    registered,
+    shape_columns,
+    shapes,
     strict_json,
 )
 from tidelog_pipelines.transformations.avro_binary import AvroDecoder
+from tidelog_pipelines.transformations.framing import ReadHeader, WriterKey
 from tidelog_pipelines.transformations.json_columns import (
     NOTHING,
     ObjectColumn,
@@ -28,6 +34,7 @@ from tidelog_pipelines.transformations.json_columns import (
     Position,
 )
 from tidelog_pipelines.transformations.json_growth import Observer, Seen
+from tidelog_pipelines.transformations.registered import Columns, RegisteredDecoder, Writers
 from tidelog_pipelines.transformations.strict_json import Limits, Parser, Refused, dump
 
 VALUE, RESCUED, REASON = "value", "_rescued", "reason"
@@ -65,12 +72,17 @@ def avro_decoder(
     return lambda: AvroDecoder(schema, kind, schema_id, limits)
 
 
-def rows(make: MakeDecoder, kind: StructType) -> RunsOnBatches:
+def registered_decoder(
+    read_header: ReadHeader, writers: Writers, columns: Columns, limits: Limits
+) -> MakeDecoder:
+    return lambda: RegisteredDecoder(read_header, writers, columns, limits)
+
+
+def rows(make: MakeDecoder, kind: StructType, *, rescues: bool) -> RunsOnBatches:
     """Batches with the decoded value, what is rescued, and the reason of those that are bad."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decoder, arrow_type = make(), to_arrow_type(kind)
-        is_json = isinstance(decoder, JsonDecoder)
         for batch in batches:
             values, rescued, reasons = _decoded(batch, decoder)
             kept = [name for name in batch.schema.names if name not in (VALUE, REASON)]
@@ -78,7 +90,7 @@ def rows(make: MakeDecoder, kind: StructType) -> RunsOnBatches:
             columns[REASON] = pa.array(reasons, pa.string())
             if kind.fields:
                 columns[VALUE] = pa.array(values, arrow_type)
-            if is_json:
+            if rescues:
                 columns[RESCUED] = pa.array(rescued, pa.string())
             yield pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
@@ -121,6 +133,29 @@ def observed(records: DataFrame, known: StructType, limits: Limits, most_paths: 
     return seen
 
 
+def writer_keys(records: DataFrame, read_header: ReadHeader) -> dict[WriterKey, Position]:
+    """The writers' schemas that the headers of records name, and where each occurs first."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found: dict[WriterKey, Position] = {}
+        for batch in batches:
+            for raw, partition, offset in _values(batch):
+                try:
+                    key = None if raw is None else read_header(raw)[0]
+                except Refused:
+                    continue
+                if key is not None:
+                    found[key] = min((partition, offset), found.get(key, (partition, offset)))
+        yield pa.RecordBatch.from_pydict({"found": [pickle.dumps(found)]})
+
+    parts = records.select("partition", "offset", VALUE).mapInArrow(run, "found BINARY").collect()
+    found: dict[WriterKey, Position] = {}
+    for row in parts:
+        for key, position in pickle.loads(row["found"]).items():
+            found[key] = min(position, found.get(key, position))
+    return found
+
+
 def _decoded(
     batch: pa.RecordBatch, decoder: Decoder
 ) -> tuple[list[Any], list[str | None], list[str | None]]:
@@ -145,5 +180,16 @@ def _values(batch: pa.RecordBatch) -> Iterator[tuple[bytes | None, int, int]]:
     return zip(*(batch.column(name).to_pylist() for name in names), strict=True)
 
 
-for _module in (avro_binary, json_columns, json_growth, strict_json, sys.modules[__name__]):
+BY_VALUE = (
+    avro_binary,
+    avro_writer,
+    framing,
+    json_columns,
+    json_growth,
+    registered,
+    shape_columns,
+    shapes,
+    strict_json,
+)
+for _module in (*BY_VALUE, sys.modules[__name__]):
     cloudpickle.register_pickle_by_value(_module)  # type: ignore[no-untyped-call]

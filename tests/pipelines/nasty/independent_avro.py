@@ -92,10 +92,10 @@ def random_value(dice: random.Random) -> bytes:
     )
 
 
-def decode(raw: bytes) -> dict[str, Any]:
+def decode(raw: bytes, schema: dict[str, Any] = SCHEMA) -> dict[str, Any]:
     """The record as a dictionary; timestamps are in microseconds, and dates are in days."""
     file = io.BytesIO(raw)
-    found = _read(SCHEMA, file)
+    found = _read(schema, file)
     if file.read(1):
         raise NotAvro("bytes are left")
     assert isinstance(found, dict)

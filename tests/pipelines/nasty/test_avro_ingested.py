@@ -1,17 +1,16 @@
 """`ingest` reads odd Avro values: each record becomes a complete row or is quarantined."""
 
-import math
 import random
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 from tests.pipelines.nasty import avro_corpus
+from tests.pipelines.nasty.comparable import plain
 from tests.pipelines.nasty.independent_avro import TEXT, NotAvro, decode, random_value
 from tests.pipelines.nasty.tables_of_ingest import three_cuts, written
 
@@ -32,22 +31,6 @@ KIND = """{"type":"struct","fields":[
   [{"name":"member0","type":"integer"},{"name":"member1","type":"string"}]}},
 {"name":"day","type":"date"},{"name":"millis","type":"timestamp"},
 {"name":"micros","type":"timestamp"},{"name":"price","type":"decimal(6,2)"}]}"""
-
-
-def plain(value: Any) -> Any:
-    """The value in a comparable form: rows are dictionaries without nulls, and NaNs are equal."""
-    if isinstance(value, Row | dict):
-        fields = value.asDict() if isinstance(value, Row) else value
-        return {name: plain(one) for name, one in fields.items() if one is not None}
-    if isinstance(value, list):
-        pairs = value and all(isinstance(one, tuple) and len(one) == 2 for one in value)
-        is_map = pairs and not isinstance(value[0], Row)
-        return plain(dict(value)) if is_map else [plain(one) for one in value]
-    if isinstance(value, bytes | bytearray):
-        return bytes(value)
-    if isinstance(value, float):
-        return "NaN" if math.isnan(value) else value
-    return Decimal(value) if isinstance(value, Decimal) else value
 
 
 def expected(raw: bytes) -> Any:

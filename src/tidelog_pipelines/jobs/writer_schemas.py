@@ -1,0 +1,138 @@
+"""The schemas of a topic's writers, and the columns that they give to its table.
+
+Without --schema, the columns grow by each schema that occurs, in the order of the records. The
+table `schemas` keeps this order and the schemas, so that a restart continues with the same columns
+and the same decisions, and does not depend on the registry for what it has read before.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from tidelog_pipelines.sinks.tables import Batch, Tables
+from tidelog_pipelines.sources.registry import RegisteredSchema, Registry, RegistryClient
+from tidelog_pipelines.transformations.avro_writer import AvroWriter
+from tidelog_pipelines.transformations.decoding import Registered
+from tidelog_pipelines.transformations.framing import WriterKey, header
+from tidelog_pipelines.transformations.python_decoding import writer_keys
+from tidelog_pipelines.transformations.registered import Columns, Writer, Writers
+from tidelog_pipelines.transformations.shape_columns import placing
+from tidelog_pipelines.transformations.shape_growth import grown
+from tidelog_pipelines.transformations.shapes import Incompatible, Struct
+from tidelog_pipelines.transformations.strict_json import DEFAULT_LIMITS, Limits
+
+TABLE = "schemas"
+ROWS = (
+    "topic STRING, number INT, schema_id BIGINT, message STRING, schema STRING, `references` STRING"
+    ", refused STRING"
+)
+
+
+class RegistryPlan(NamedTuple):
+    """How values behind a registry's header are decoded: plain values."""
+
+    registry: Registry
+    type: str
+    """The type of the schemas, as the registry names it: AVRO."""
+    reader: Struct | None = None
+    """The columns, if the user has chosen them with --schema."""
+    limits: Limits = DEFAULT_LIMITS
+
+
+@dataclass
+class _Known:
+    """What a topic has shown so far."""
+
+    columns: Struct = field(default_factory=Struct)
+    writers: dict[WriterKey, Writer] = field(default_factory=dict)
+    refused: dict[WriterKey, str] = field(default_factory=dict)
+
+    def __contains__(self, key: WriterKey) -> bool:
+        return key in self.writers or key in self.refused
+
+    def __len__(self) -> int:
+        return len(self.writers) + len(self.refused)
+
+
+class WriterSchemas:
+    def __init__(self, plan: RegistryPlan, tables: Tables) -> None:
+        self._plan = plan
+        self._tables = tables
+        self._client = RegistryClient(plan.registry)
+        self._topics: dict[str, _Known] = {}
+
+    def format(self, topic: str, records: DataFrame, batch: Batch) -> Registered:
+        """How to decode these records of a topic, after the schemas that they bring."""
+        known = self._topics.get(topic)
+        if known is None:
+            known = self._topics[topic] = self._load(topic)
+        found = writer_keys(records, header)
+        unknown = self._add(topic, known, sorted(found, key=found.__getitem__), batch)
+        usable = {key: known.writers[key] for key in found if key in known.writers}
+        refused = {key: known.refused[key] for key in found if key in known.refused}
+        columns = Columns(known.columns)
+        if self._plan.reader is not None:
+            columns = Columns(self._plan.reader, is_fixed=True)
+        return Registered(
+            header, Writers(usable, {**refused, **unknown}), columns, self._plan.limits
+        )
+
+    def _add(
+        self, topic: str, known: _Known, keys: list[WriterKey], batch: Batch
+    ) -> dict[WriterKey, str]:
+        """Add the new schemas. -> the reasons for ids that the registry does not have now."""
+        first, rows = len(known), []
+        unknown: dict[WriterKey, str] = {}
+        for key in (one for one in keys if one not in known):
+            schema = self._client.schema(key[0])
+            if schema is None:
+                unknown[key] = f"the schema registry has no schema with id {key[0]}"
+                continue
+            number = len(known)
+            self._decide(known, key, schema)
+            message, references = ".".join(map(str, key[1])), json.dumps(schema.references)
+            reason = known.refused.get(key)
+            rows.append((topic, number, key[0], message, schema.text, references, reason))
+        if rows and self._plan.reader is None:
+            frame = self._tables.frame(rows, ROWS).withColumn("date", f.current_date())
+            self._tables.append(TABLE, frame, batch, part=f"{topic}-{first}")
+        return unknown
+
+    def _decide(self, known: _Known, key: WriterKey, schema: RegisteredSchema) -> None:
+        """Add a schema to the columns, or the reason why its records go to quarantine."""
+        name = f"schema {key[0]}"
+        if schema.type != self._plan.type:
+            known.refused[key] = f"{name} is of type {schema.type}, not {self._plan.type}"
+            return
+        writer = AvroWriter(schema.text, tuple(text for _, text in schema.references))
+        try:
+            shape, _ = writer.compiled()
+            if self._plan.reader is None:
+                columns = grown(known.columns, shape, widens=self._tables.can_widen)
+                placing(shape, columns)
+                known.columns = columns
+            else:
+                placing(shape, self._plan.reader, is_fixed=True)
+        except Incompatible as reason:
+            known.refused[key] = f"{name} does not fit the table: {reason}"
+        else:
+            known.writers[key] = writer
+
+    def _load(self, topic: str) -> _Known:
+        known = _Known()
+        rows = self._tables.rows(TABLE) if self._plan.reader is None else None
+        if rows is None:
+            return known
+        for row in rows.where(f.col("topic") == topic).orderBy("number").collect():
+            indexes = tuple(int(index) for index in row["message"].split(".") if index)
+            key = (row["schema_id"], indexes)
+            references = tuple((name, text) for name, text in json.loads(row["references"]))
+            if row["refused"] is not None:
+                known.refused[key] = row["refused"]
+            else:
+                schema = RegisteredSchema(self._plan.type, row["schema"], references)
+                self._decide(known, key, schema)
+        return known

@@ -1,0 +1,65 @@
+"""Decodes values by the writer's schema that their header names, into the columns of a table."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tidelog_pipelines.transformations.framing import ReadHeader, WriterKey
+from tidelog_pipelines.transformations.json_columns import NOTHING, Position
+from tidelog_pipelines.transformations.shape_columns import Place, placing
+from tidelog_pipelines.transformations.shapes import Struct
+from tidelog_pipelines.transformations.strict_json import Limits, Refused, check_size, dump
+
+ReadBody = Callable[[bytes, int], Any]
+
+
+class Writer(Protocol):
+    """A writer's schema, as plain values that are sent to executors."""
+
+    def compiled(self) -> tuple[Struct, ReadBody]:
+        """The shape of its values, and a function that reads one; raises `Incompatible`."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table."""
+
+    shape: Struct
+    is_fixed: bool = False
+    """Whether the user has chosen them with --schema."""
+
+
+@dataclass(frozen=True)
+class Writers:
+    """The schemas of a batch's writers, and for those that cannot be used, the reason."""
+
+    usable: Mapping[WriterKey, Writer]
+    refused: Mapping[WriterKey, str]
+
+
+class RegisteredDecoder:
+    def __init__(
+        self, read_header: ReadHeader, writers: Writers, columns: Columns, limits: Limits
+    ) -> None:
+        self._read_header = read_header
+        self._writers = writers
+        self._columns = columns
+        self._limits = limits
+        self._compiled: dict[WriterKey, tuple[ReadBody, Place]] = {}
+
+    def decode(self, raw: bytes, at: Position) -> tuple[Any, str | None]:
+        """What the columns store of a value, and the rest as text; raises `Refused`."""
+        check_size(raw, self._limits)
+        key, start = self._read_header(raw)
+        found = self._compiled.get(key)
+        if found is None:
+            found = self._compiled[key] = self._compile(key)
+        read, place = found
+        stored, rest = place(read(raw, start))
+        return stored, None if rest is NOTHING else dump(rest)
+
+    def _compile(self, key: WriterKey) -> tuple[ReadBody, Place]:
+        if key in self._writers.refused:
+            raise Refused(self._writers.refused[key])
+        shape, read = self._writers.usable[key].compiled()
+        return read, placing(shape, self._columns.shape, is_fixed=self._columns.is_fixed)
