@@ -27,6 +27,9 @@ class SchemaRegistry:
         self.status = 200
         """Another one is the answer to every request."""
         self.asked: list[str] = []
+        self.sources: dict[str, str] = {}
+        """The text of .proto files by name: serializers register them compiled, in Base64, and a
+        registry answers with text."""
         self._schemas: list[dict[str, Any]] = []
         self._subjects: dict[str, list[int]] = {}
         self._server: ThreadingHTTPServer | None = None
@@ -66,6 +69,7 @@ class SchemaRegistry:
         references: list[dict[str, Any]] | None = None,
     ) -> int:
         """Register a schema. -> its id; the same schema has the same id."""
+        schema = self._source(schema) if kind == "PROTOBUF" else schema
         entry = {"schema": schema, "schemaType": kind, "references": references or []}
         if entry not in self._schemas:
             self._schemas.append(entry)
@@ -74,6 +78,14 @@ class SchemaRegistry:
         if found not in versions:
             versions.append(found)
         return found
+
+    def _source(self, schema: str) -> str:
+        """The text of a compiled .proto file, whose bytes begin with its name."""
+        try:
+            compiled = base64.b64decode(schema, validate=True)
+        except ValueError:
+            return schema
+        return self.sources[compiled[2 : 2 + compiled[1]].decode()]
 
     def serve(self, request: BaseHTTPRequestHandler) -> None:
         self.asked.append(request.path)
@@ -117,7 +129,7 @@ class SchemaRegistry:
 
     def _lookup(self, subject: str, body: dict[str, Any]) -> Any:
         for number, id in enumerate(self._subjects.get(subject, []), 1):
-            if self._schemas[id - 1]["schema"] == body["schema"]:
+            if self._schemas[id - 1]["schema"] in (body["schema"], self._source(body["schema"])):
                 return {"subject": subject, "version": number, "id": id, "schema": body["schema"]}
         raise Missing(SCHEMA_NOT_FOUND, "Schema not found")
 

@@ -51,6 +51,14 @@ def test_flags_win_over_the_file_and_the_file_over_the_environment(
             "--schema-registry is for --value-format avro",
         ),
         (
+            ["--out", "o", "--topics", "t", "--value-format", "protobuf"],
+            "a --schema and a --message",
+        ),
+        (
+            ["--out", "o", "--topics", "t", "--message", "m"],
+            "--message is for --value-format proto",
+        ),
+        (
             ["--out", "o", "--topics", "t", "--value-format", "avro", "--schema-registry", "r:1"],
             "'r:1' is not a URL such as http://HOST:8081",
         ),

@@ -46,20 +46,24 @@ class IngestSettings(KafkaSettings):
     format: str = setting("delta", choices=tuple(FORMATS), meaning="the format of the tables")
     value_format: str = setting(
         "json",
-        choices=("json", "avro", "string", "raw"),
+        choices=("json", "avro", "protobuf", "string", "raw"),
         meaning="how values are decoded",
     )
     schema: str = setting(
         "",
         metavar="FILE|DDL",
         meaning="the schema of json values (as 'id BIGINT, item STRING'; inferred, and grown as "
-        "values change, if left out) or of avro values (a file)",
+        "values change, if left out), of avro values (a file) or of protobuf values (a .proto file "
+        "or a compiled set of descriptors)",
+    )
+    message: str = setting(
+        "", metavar="NAME", meaning="the full name of the protobuf message in --schema"
     )
     schema_registry: str = setting(
         "",
         metavar="URL",
-        meaning="a schema registry (Confluent's API); avro values are decoded with the schema that "
-        "their first five bytes name, and the table grows by new schemas unless --schema is given",
+        meaning="a schema registry (Confluent's API); avro and protobuf values are decoded with "
+        "the schema that their first bytes name, and tables grow by new schemas",
     )
     schema_registry_auth: str = setting(
         "", metavar="FILE", meaning="a file with user:password for the schema registry"
@@ -73,7 +77,7 @@ class IngestSettings(KafkaSettings):
     max_value_bytes: int = setting(
         DEFAULT_LIMITS.value_bytes,
         metavar="N",
-        meaning="json and avro values that are larger go to quarantine",
+        meaning="json, avro and protobuf values that are larger go to quarantine",
     )
     max_depth: int = setting(
         DEFAULT_LIMITS.depth, metavar="N", meaning="json values nested deeper go to quarantine"
@@ -162,6 +166,7 @@ class IngestSettings(KafkaSettings):
         return ValueSource(
             self.value_format,
             self.schema,
+            self.message,
             Registry(self.schema_registry, self.schema_registry_auth),
             self.avro_schema_id,
             self.avro_registry_header,

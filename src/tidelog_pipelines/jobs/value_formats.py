@@ -7,16 +7,26 @@ from pyspark.errors import ParseException
 from pyspark.sql.types import StructType
 
 from tidelog_pipelines.failures import JobFailed
-from tidelog_pipelines.jobs.writer_schemas import RegistryPlan
+from tidelog_pipelines.jobs.writer_schemas import PROTOBUF, RegistryPlan
 from tidelog_pipelines.sources.registry import Registry
 from tidelog_pipelines.transformations import avro
 from tidelog_pipelines.transformations.avro_writer import AvroWriter
-from tidelog_pipelines.transformations.decoding import Avro, Format, Json, Raw, Text
+from tidelog_pipelines.transformations.decoding import (
+    Avro,
+    Format,
+    Json,
+    Raw,
+    Registered,
+    Text,
+)
+from tidelog_pipelines.transformations.framing import NO_WRITER, no_header
 from tidelog_pipelines.transformations.json_columns import unsupported
+from tidelog_pipelines.transformations.registered import Columns, Writers
+from tidelog_pipelines.transformations.shape_growth import grown
 from tidelog_pipelines.transformations.shapes import Incompatible, Struct
 from tidelog_pipelines.transformations.strict_json import Limits
 
-REGISTRY_TYPES = {"avro": "AVRO"}
+REGISTRY_TYPES = {"avro": "AVRO", "protobuf": PROTOBUF}
 """The formats that a registry has schemas for, and its names for them."""
 
 
@@ -25,6 +35,8 @@ class ValueSource(NamedTuple):
 
     format: str
     schema: str
+    message: str
+    """The full name of a Protobuf message."""
     registry: Registry
     """Its `credentials` are the name of a file."""
     avro_schema_id: int
@@ -36,6 +48,12 @@ class ValueSource(NamedTuple):
         url = self.registry.url
         if self.format == "avro" and not self.schema and not url:
             raise ValueError("--value-format avro needs a --schema or a --schema-registry")
+        if self.format == "protobuf" and not url and not (self.schema and self.message):
+            raise ValueError(
+                "--value-format protobuf needs a --schema-registry, or a --schema and a --message"
+            )
+        if self.message and (url or self.format != "protobuf"):
+            raise ValueError("--message is for --value-format protobuf without --schema-registry")
         if self.avro_registry_header != (self.avro_schema_id >= 0):
             raise ValueError(
                 "--avro-registry-header needs --avro-schema-id, the id of --schema in the registry"
@@ -49,6 +67,8 @@ class ValueSource(NamedTuple):
         if self.format not in REGISTRY_TYPES:
             formats = ", ".join(REGISTRY_TYPES)
             raise ValueError(f"--schema-registry is for --value-format {formats}")
+        if self.schema and self.format != "avro":
+            raise ValueError("--schema together with --schema-registry is for --value-format avro")
         if self.avro_registry_header:
             raise ValueError("give either --schema-registry or --avro-registry-header")
 
@@ -90,6 +110,8 @@ def value_format(source: ValueSource) -> Format | None:
             return Text()
         case "avro":
             return None if source.registry.url else _avro(source)
+        case "protobuf":
+            return None if source.registry.url else _protobuf(source)
     return _json(source) if source.schema else None
 
 
@@ -99,6 +121,22 @@ def _avro(source: ValueSource) -> Avro:
         raise JobFailed(f"--schema {source.schema}: {wrong}.")
     schema_id = source.avro_schema_id if source.avro_registry_header else None
     return Avro(schema, schema_id, source.limits)
+
+
+def _protobuf(source: ValueSource) -> Registered:
+    """Values without a header, all of one message."""
+    # Imported only where it is used: it needs the compiler and the runtime of Protobuf.
+    from tidelog_pipelines.sources import protobuf_schemas
+
+    with open(source.schema, "rb") as file:
+        content = file.read()
+    is_text = source.schema.endswith(".proto")
+    try:
+        writer = protobuf_schemas.writer_by_name(content, not is_text, source.message)
+    except Incompatible as reason:
+        raise JobFailed(f"--schema {source.schema}: {reason}.") from None
+    columns = Columns(grown(Struct(), writer.compiled()[0], widens=False))
+    return Registered(no_header, Writers({NO_WRITER: writer}, {}), columns, source.limits)
 
 
 def _json(source: ValueSource) -> Json:

@@ -16,7 +16,11 @@ from tidelog_pipelines.sinks.tables import Batch, Tables
 from tidelog_pipelines.sources.registry import RegisteredSchema, Registry, RegistryClient
 from tidelog_pipelines.transformations.avro_writer import AvroWriter
 from tidelog_pipelines.transformations.decoding import Registered
-from tidelog_pipelines.transformations.framing import WriterKey, header
+from tidelog_pipelines.transformations.framing import (
+    WriterKey,
+    header,
+    header_with_indexes,
+)
 from tidelog_pipelines.transformations.python_decoding import writer_keys
 from tidelog_pipelines.transformations.registered import Columns, Writer, Writers
 from tidelog_pipelines.transformations.shape_columns import placing
@@ -24,6 +28,7 @@ from tidelog_pipelines.transformations.shape_growth import grown
 from tidelog_pipelines.transformations.shapes import Incompatible, Struct
 from tidelog_pipelines.transformations.strict_json import DEFAULT_LIMITS, Limits
 
+PROTOBUF = "PROTOBUF"
 TABLE = "schemas"
 ROWS = (
     "topic STRING, number INT, schema_id BIGINT, message STRING, schema STRING, `references` STRING"
@@ -36,7 +41,7 @@ class RegistryPlan(NamedTuple):
 
     registry: Registry
     type: str
-    """The type of the schemas, as the registry names it: AVRO."""
+    """The type of the schemas, as the registry names it: AVRO or PROTOBUF."""
     reader: Struct | None = None
     """The columns, if the user has chosen them with --schema."""
     limits: Limits = DEFAULT_LIMITS
@@ -69,16 +74,16 @@ class WriterSchemas:
         known = self._topics.get(topic)
         if known is None:
             known = self._topics[topic] = self._load(topic)
-        found = writer_keys(records, header)
+        read_header = header_with_indexes if self._plan.type == PROTOBUF else header
+        found = writer_keys(records, read_header)
         unknown = self._add(topic, known, sorted(found, key=found.__getitem__), batch)
         usable = {key: known.writers[key] for key in found if key in known.writers}
         refused = {key: known.refused[key] for key in found if key in known.refused}
         columns = Columns(known.columns)
         if self._plan.reader is not None:
             columns = Columns(self._plan.reader, is_fixed=True)
-        return Registered(
-            header, Writers(usable, {**refused, **unknown}), columns, self._plan.limits
-        )
+        writers = Writers(usable, {**refused, **unknown})
+        return Registered(read_header, writers, columns, self._plan.limits)
 
     def _add(
         self, topic: str, known: _Known, keys: list[WriterKey], batch: Batch
@@ -107,8 +112,8 @@ class WriterSchemas:
         if schema.type != self._plan.type:
             known.refused[key] = f"{name} is of type {schema.type}, not {self._plan.type}"
             return
-        writer = AvroWriter(schema.text, tuple(text for _, text in schema.references))
         try:
+            writer = _writer(key, schema)
             shape, _ = writer.compiled()
             if self._plan.reader is None:
                 columns = grown(known.columns, shape, widens=self._tables.can_widen)
@@ -136,3 +141,12 @@ class WriterSchemas:
                 schema = RegisteredSchema(self._plan.type, row["schema"], references)
                 self._decide(known, key, schema)
         return known
+
+
+def _writer(key: WriterKey, schema: RegisteredSchema) -> Writer:
+    if schema.type == PROTOBUF:
+        # Imported only where it is used: it needs the compiler and the runtime of Protobuf.
+        from tidelog_pipelines.sources import protobuf_schemas
+
+        return protobuf_schemas.writer(schema.text, schema.references, key[1])
+    return AvroWriter(schema.text, tuple(text for _, text in schema.references))

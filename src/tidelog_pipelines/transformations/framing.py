@@ -27,6 +27,15 @@ def schema_id(raw: bytes) -> int:
     return int.from_bytes(raw[1:HEADER_BYTES], "big")
 
 
+NO_WRITER: WriterKey = (0, ())
+"""The key of the only schema of values without a header."""
+
+
+def no_header(raw: bytes) -> tuple[WriterKey, int]:
+    """The same for values without a header."""
+    return NO_WRITER, 0
+
+
 def header(raw: bytes) -> tuple[WriterKey, int]:
     """The key of the writer's schema, and the length of the header."""
     return (schema_id(raw), ()), HEADER_BYTES
