@@ -25,6 +25,7 @@ the same time.
 DECODER = (
     "value_format",
     "schema",
+    "message",
     "avro_registry_header",
     "avro_schema_id",
     "max_value_bytes",
@@ -47,6 +48,7 @@ class ReplaySettings(SparkSettings):
     dry_run: bool = setting(False, meaning="print the result without writing anything")
     value_format: str = like(IngestSettings, "value_format")
     schema: str = like(IngestSettings, "schema")
+    message: str = like(IngestSettings, "message")
     avro_registry_header: bool = like(IngestSettings, "avro_registry_header")
     avro_schema_id: int = like(IngestSettings, "avro_schema_id")
     max_value_bytes: int = like(IngestSettings, "max_value_bytes")
