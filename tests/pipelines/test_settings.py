@@ -70,6 +70,10 @@ def test_flags_win_over_the_file_and_the_file_over_the_environment(
         (["--out", "o", "--topics", "t", "--max-fields", "0"], "are at least 1"),
         (["--out", "o", "--topics", "t", "--metrics-port", "70000"], "a number from 1 to 65535"),
         (["--out", "o", "--pattern", "t.*", "--dead-letter-topic", "td"], "that the job reads"),
+        (
+            ["--out", "o", "--topics", "t", "--format", "parquet", "--partition-by", "none"],
+            "--partition-by needs --format delta",
+        ),
     ],
 )
 def test_a_wrong_command_line_ends_with_a_sentence(

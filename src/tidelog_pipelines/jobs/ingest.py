@@ -120,6 +120,11 @@ class IngestSettings(KafkaSettings):
         "", metavar="FILE|-", meaning="write a summary of the run, one JSON object; - for stdout"
     )
 
+    partition_by: str = setting(
+        "date",
+        choices=("date", "partition", "none"),
+        meaning="the column that partitions the files of a new Delta table",
+    )
     dead_letter_topic: str = setting(
         "", metavar="NAME", meaning="send quarantined records to this topic, too, at least once"
     )
@@ -152,6 +157,8 @@ class IngestSettings(KafkaSettings):
                 "--starting-offsets is earliest, latest, or JSON such as "
                 f'{{"orders":{{"0":23}}}}, not {self.starting_offsets!r}'
             )
+        if self.format == "parquet" and self.partition_by != "date":
+            raise ValueError("--partition-by needs --format delta")
         if self.dead_letter_topic and self.subscription.covers(self.dead_letter_topic):
             raise ValueError("--dead-letter-topic is one of the topics that the job reads")
         check_times(every=self.every)
@@ -302,6 +309,7 @@ def plan(settings: IngestSettings) -> Plan:
         limits=settings.limits,
         most_fields=settings.max_fields,
         dead_letter_topic=settings.dead_letter_topic,
+        partition_by=() if settings.partition_by == "none" else (settings.partition_by,),
     )
 
 

@@ -64,6 +64,8 @@ class Plan(NamedTuple):
     dead_letter_topic: str = ""
     registry: RegistryPlan | None = None
     """For values that are decoded with schemas of a registry; `value` is None then."""
+    partition_by: tuple[str, ...] = ("date",)
+    """The columns that partition the new tables of topics."""
 
 
 class RecordsExpired(JobFailed):
@@ -210,7 +212,8 @@ class Ingestion:
             if self._overlaps(run, name, existing, part.spans):
                 old = run.tables.not_of(existing, part.batch).where(within(part.spans))
                 rows = unseen(rows, old)
-        written = run.tables.append(name, rows, part.batch)
+        by = self._plan.partition_by if existing is None else ()
+        written = run.tables.append(name, rows, part.batch, by=by)
         self.rows += written
         ends = run.ends.setdefault(name, {})
         for span in part.spans:

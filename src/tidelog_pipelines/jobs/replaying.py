@@ -111,7 +111,7 @@ class Replay:
         path, existing = self._tables.path(name), self._tables.rows(name)
         try:
             if existing is None:
-                merges.create(self._spark, path, rows, self._tables.partitioned_by)
+                merges.create(self._spark, path, rows, self._plan.partition_by)
             else:
                 check_columns(topic, existing.schema, rows.schema)
         except TableMismatch:
@@ -119,7 +119,7 @@ class Replay:
             if not existing.isEmpty():
                 raise
             # No record of the topic could be decoded so far: its columns are still open.
-            merges.create(self._spark, path, rows, self._tables.partitioned_by)
+            merges.change_columns(self._spark, path, rows)
         merges.insert_missing(self._spark, path, rows, spans)
 
 

@@ -13,11 +13,21 @@ from tidelog_pipelines.sinks.tables import RECORD
 from tidelog_pipelines.sources.checkpoint import Span
 
 
-def create(spark: SparkSession, path: str, like: DataFrame, partitioned_by: Sequence[str]) -> None:
-    """Make an empty table with these columns, also in place of an empty one with other columns."""
+def create(spark: SparkSession, path: str, like: DataFrame, by: Sequence[str]) -> None:
+    """Make an empty table with these columns, partitioned by some of them."""
+    _overwrite(spark, path, like, by)
+
+
+def change_columns(spark: SparkSession, path: str, like: DataFrame) -> None:
+    """Give an empty table other columns; its partitioning stays."""
+    (found,) = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").select("partitionColumns").collect()
+    _overwrite(spark, path, like, found["partitionColumns"])
+
+
+def _overwrite(spark: SparkSession, path: str, like: DataFrame, by: Sequence[str]) -> None:
     nothing = spark.createDataFrame([], like.schema)
     writer = nothing.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-    writer.partitionBy(*partitioned_by).save(path)
+    writer.partitionBy(*by).save(path)
 
 
 def insert_missing(spark: SparkSession, path: str, rows: DataFrame, spans: Sequence[Span]) -> int:

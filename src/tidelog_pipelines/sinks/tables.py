@@ -19,6 +19,7 @@ from tidelog_pipelines.sources.checkpoint import Span
 
 RECORD = ("partition", "offset")
 BATCH_COLUMN = "batch"
+Columns = Sequence[str]
 
 
 class Batch(NamedTuple):
@@ -32,7 +33,6 @@ class Tables(ABC):
     """The tables of one format in one directory."""
 
     format: str
-    partitioned_by: tuple[str, ...] = ("date",)
     can_widen: bool
     """Whether the type of a column can change to a wider type."""
 
@@ -59,10 +59,13 @@ class Tables(ABC):
         return self._spark.createDataFrame(list(rows), schema)
 
     @abstractmethod
-    def append(self, name: str, rows: DataFrame, batch: Batch, part: str = "") -> int:
-        """Add the rows of a batch, or a part of them. If the batch is run again, add no row twice.
+    def append(
+        self, name: str, rows: DataFrame, batch: Batch, part: str = "", by: Columns = ("date",)
+    ) -> int:
+        """Add a batch's rows, or a part of them, only once, even if the batch is run again.
 
-        Returns the number of added rows.
+        `by` partitions a new Delta table; a table that exists keeps its partitioning if `by` is
+        empty. -> the number of added rows.
         """
 
     @abstractmethod
@@ -95,8 +98,12 @@ class DeltaTables(Tables):
     format = "delta"
     can_widen = True
 
-    def append(self, name: str, rows: DataFrame, batch: Batch, part: str = "") -> int:
-        writer = rows.write.format("delta").mode("append").partitionBy(*self.partitioned_by)
+    def append(
+        self, name: str, rows: DataFrame, batch: Batch, part: str = "", by: Columns = ("date",)
+    ) -> int:
+        writer = rows.write.format("delta").mode("append")
+        if by:
+            writer = writer.partitionBy(*by)
         # Delta stores the last batch number of each application, and skips a batch whose number is
         # not larger.
         application = "/".join(filter(None, (batch.query_id, name, part)))
@@ -141,12 +148,13 @@ class DeltaTables(Tables):
 class ParquetTables(Tables):
     format = "parquet"
     can_widen = False
-    partitioned_by = ("date", BATCH_COLUMN)
 
-    def append(self, name: str, rows: DataFrame, batch: Batch, part: str = "") -> int:
+    def append(
+        self, name: str, rows: DataFrame, batch: Batch, part: str = "", by: Columns = ("date",)
+    ) -> int:
         directory = _directory_of(batch, part)
         named = rows.withColumn(BATCH_COLUMN, f.lit(directory))
-        writer = named.write.format("parquet").mode("overwrite").partitionBy(*self.partitioned_by)
+        writer = named.write.format("parquet").mode("overwrite").partitionBy("date", BATCH_COLUMN)
         writer.option("partitionOverwriteMode", "dynamic").save(self.path(name))
         written = self.rows(name)
         return 0 if written is None else written.where(f.col(BATCH_COLUMN) == directory).count()
