@@ -1,6 +1,10 @@
 """The client of a schema registry: each schema once, and a failure is not an unknown id."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.pipelines.schema_registry import SchemaRegistry, running
@@ -13,6 +17,8 @@ from tidelog_pipelines.sources.registry import (
     RegistryRefused,
     RegistryUnreachable,
 )
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
 
 
 @pytest.fixture
@@ -80,3 +86,15 @@ def test_another_server_is_not_taken_for_a_registry(registry: SchemaRegistry) ->
     registry.status = 302
     with pytest.raises(RegistryRefused, match="is --schema-registry right"):
         RegistryClient(Registry(registry.url)).schema(1)
+
+
+def test_a_job_without_a_registry_does_not_import_what_only_a_registry_needs() -> None:
+    program = """
+import sys
+import tidelog_pipelines.jobs.ingest
+print(sorted({"jsonschema", "referencing", "grpc_tools", "google.protobuf"} & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=ENVIRONMENT
+    )
+    assert done.stdout == "[]\n"

@@ -47,8 +47,17 @@ def test_flags_win_over_the_file_and_the_file_over_the_environment(
         (["--out", "o", "--topics", "t", "--every", "soon"], "--every: 'soon' is not a time"),
         (["--out", "o", "--topics", "t", "--avro-registry-header"], "needs --avro-schema-id"),
         (
-            ["--out", "o", "--topics", "t", "--schema-registry", "http://r"],
-            "--schema-registry is for --value-format avro",
+            [
+                "--out",
+                "o",
+                "--topics",
+                "t",
+                "--value-format",
+                "raw",
+                "--schema-registry",
+                "http://r",
+            ],
+            "--schema-registry is for --value-format avro, protobuf, json",
         ),
         (
             ["--out", "o", "--topics", "t", "--value-format", "protobuf"],

@@ -63,7 +63,8 @@ class IngestSettings(KafkaSettings):
         "",
         metavar="URL",
         meaning="a schema registry (Confluent's API); avro and protobuf values are decoded with "
-        "the schema that their first bytes name, and tables grow by new schemas",
+        "the schema that their first bytes name, and tables grow by new schemas; json values are "
+        "validated by it",
     )
     schema_registry_auth: str = setting(
         "", metavar="FILE", meaning="a file with user:password for the schema registry"

@@ -5,7 +5,7 @@ the table recognises it. (2) Records that another checkpoint has written are lef
 and offset. The second check costs nothing while batches begin where the table ends.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 from tidelog_pipelines import streams
 from tidelog_pipelines.failures import JobFailed, cause
 from tidelog_pipelines.jobs import isolation
+from tidelog_pipelines.jobs.json_schemas import JSON, RegisteredJsonSchemas
 from tidelog_pipelines.jobs.writer_schemas import RegistryPlan, WriterSchemas
 from tidelog_pipelines.settings import KafkaSettings
 from tidelog_pipelines.sinks import dead_letters
@@ -35,6 +36,7 @@ from tidelog_pipelines.transformations.decoding import (
     table_rows,
 )
 from tidelog_pipelines.transformations.json_growth import WIDE, Grown, grow
+from tidelog_pipelines.transformations.json_validation import JsonSchemas
 from tidelog_pipelines.transformations.python_decoding import observed
 from tidelog_pipelines.transformations.registered import Columns
 from tidelog_pipelines.transformations.shape_growth import widened
@@ -63,7 +65,7 @@ class Plan(NamedTuple):
     most_fields: int = 1_000
     dead_letter_topic: str = ""
     registry: RegistryPlan | None = None
-    """For values that are decoded with schemas of a registry; `value` is None then."""
+    """For values that are decoded with schemas of a registry."""
     partition_by: tuple[str, ...] = ("date",)
     """The columns that partition the new tables of topics."""
 
@@ -91,7 +93,7 @@ class _Run:
     checkpoint: Checkpoint
     identities: Identities
     query_id: str
-    schemas: WriterSchemas | None = None
+    schemas: WriterSchemas | RegisteredJsonSchemas | None = None
     ends: dict[str, dict[int, int]] = field(default_factory=dict)
     """By table and partition, the offset after the last row."""
 
@@ -124,7 +126,7 @@ class Ingestion:
         spans = run.checkpoint.spans(number)
         run.identities.remember(run.identities.check(list(spans)), batch)
         # Without this, a batch that is used more than once is fetched more than once.
-        is_reread = len(spans) > 1 or self._plan.value is None
+        is_reread = len(spans) > 1 or self._plan.value is None or self._plan.registry is not None
         records = records.persist() if is_reread else records
         try:
             for topic, found in spans.items():
@@ -154,8 +156,14 @@ class Ingestion:
         tables = FORMATS[self._plan.format](spark, self._plan.out)
         checkpoint = Checkpoint(spark, self._plan.checkpoint)
         identities = Identities(tables, Topics(self._plan.kafka))
-        registry = self._plan.registry
-        schemas = None if registry is None else WriterSchemas(registry, tables)
+        schemas: WriterSchemas | RegisteredJsonSchemas | None = None
+        if (registered := self._plan.registry) is not None:
+            is_json = registered.type == JSON
+            schemas = (
+                RegisteredJsonSchemas(registered.registry)
+                if is_json
+                else WriterSchemas(registered, tables)
+            )
         return _Run(tables, checkpoint, identities, checkpoint.query_id(), schemas)
 
     def _write_or_isolate(
@@ -200,11 +208,16 @@ class Ingestion:
         name = table_of(part.topic)
         existing = run.tables.rows(name)
         value = self._plan.value
-        if run.schemas is not None:
+        valid: JsonSchemas | None = None
+        if isinstance(run.schemas, WriterSchemas):
             value = run.schemas.format(part.topic, part.records, part.batch)
             existing = _widen(run.tables, name, existing, value.columns)
-        elif value is None:
-            value, existing = self.grown(run.tables, name, existing, part.records)
+        elif run.schemas is not None:
+            valid = run.schemas.of(part.records)
+        if value is None:
+            value, existing = self.grown(run.tables, name, existing, part.records, valid)
+        elif isinstance(value, Json):
+            value = replace(value, schemas=valid)
         rows = table_rows(decoded(part.records, self._plan.key, value))
         old = None
         if existing is not None:
@@ -239,17 +252,22 @@ class Ingestion:
             self.quarantined += run.tables.append(QUARANTINE, bad, part.batch, part=part.topic)
 
     def grown(
-        self, tables: Tables, name: str, existing: DataFrame | None, records: DataFrame
+        self,
+        tables: Tables,
+        name: str,
+        existing: DataFrame | None,
+        records: DataFrame,
+        valid: JsonSchemas | None = None,
     ) -> tuple[Json, DataFrame | None]:
         """The columns of a table, extended by the fields of these records, and the table."""
         known = _value_type(existing)
         most, limits = self._plan.most_fields, self._plan.limits
-        seen = observed(records, known, limits, PATHS_PER_FIELD * most)
+        seen = observed(records, known, limits, PATHS_PER_FIELD * most, valid)
         grown: Grown = grow(known, seen, most, widens=tables.can_widen)
         if grown.widened:
             tables.widen(name, [("value", *path) for path in grown.widened], WIDE)
             existing = tables.rows(name)
-        return Json(grown.type, grown.since, limits), existing
+        return Json(grown.type, grown.since, limits, valid), existing
 
     def _overlaps(self, run: _Run, name: str, existing: DataFrame, spans: list[Span]) -> bool:
         """Whether a batch begins before the end of the table."""

@@ -7,6 +7,7 @@ from pyspark.errors import ParseException
 from pyspark.sql.types import StructType
 
 from tidelog_pipelines.failures import JobFailed
+from tidelog_pipelines.jobs.json_schemas import JSON
 from tidelog_pipelines.jobs.writer_schemas import PROTOBUF, RegistryPlan
 from tidelog_pipelines.sources.registry import Registry
 from tidelog_pipelines.transformations import avro
@@ -26,7 +27,7 @@ from tidelog_pipelines.transformations.shape_growth import grown
 from tidelog_pipelines.transformations.shapes import Incompatible, Struct
 from tidelog_pipelines.transformations.strict_json import Limits
 
-REGISTRY_TYPES = {"avro": "AVRO", "protobuf": PROTOBUF}
+REGISTRY_TYPES = {"avro": "AVRO", "protobuf": PROTOBUF, "json": JSON}
 """The formats that a registry has schemas for, and its names for them."""
 
 
@@ -67,8 +68,10 @@ class ValueSource(NamedTuple):
         if self.format not in REGISTRY_TYPES:
             formats = ", ".join(REGISTRY_TYPES)
             raise ValueError(f"--schema-registry is for --value-format {formats}")
-        if self.schema and self.format != "avro":
-            raise ValueError("--schema together with --schema-registry is for --value-format avro")
+        if self.schema and self.format == "protobuf":
+            raise ValueError(
+                "--value-format protobuf takes --schema or --schema-registry, not both"
+            )
         if self.avro_registry_header:
             raise ValueError("give either --schema-registry or --avro-registry-header")
 
@@ -77,7 +80,7 @@ def registry_plan(source: ValueSource) -> RegistryPlan | None:
     """How to decode values with the schemas of a registry, if one is given."""
     if not source.registry.url:
         return None
-    reader = _reader(source) if source.schema else None
+    reader = _reader(source) if source.schema and source.format == "avro" else None
     registry = Registry(source.registry.url, _credentials(source.registry.credentials))
     return RegistryPlan(registry, REGISTRY_TYPES[source.format], reader, source.limits)
 

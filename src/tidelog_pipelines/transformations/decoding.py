@@ -15,6 +15,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from tidelog_pipelines.transformations import python_decoding
 from tidelog_pipelines.transformations.framing import ReadHeader
 from tidelog_pipelines.transformations.json_columns import Path, Position
+from tidelog_pipelines.transformations.json_validation import JsonSchemas
 from tidelog_pipelines.transformations.python_decoding import REASON, RESCUED, VALUE
 from tidelog_pipelines.transformations.registered import Columns, Writers
 from tidelog_pipelines.transformations.shapes import struct_type
@@ -41,6 +42,8 @@ class Json:
     since: Mapping[Path, Position] = field(default_factory=dict)
     """The records that added the new columns of this type; `json_growth` explains it."""
     limits: Limits = DEFAULT_LIMITS
+    schemas: JsonSchemas | None = None
+    """For values behind a schema registry's header, which are validated by their schemas."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,7 @@ def _decoded_by_python(examined: DataFrame, value: ByPython) -> DataFrame:
 
 def _decoder(value: ByPython, kind: StructType) -> python_decoding.MakeDecoder:
     if isinstance(value, Json):
-        return python_decoding.json_decoder(kind, value.since, value.limits)
+        return python_decoding.json_decoder(kind, value.since, value.limits, value.schemas)
     if isinstance(value, Registered):
         return python_decoding.registered_decoder(
             value.read_header, value.writers, value.columns, value.limits

@@ -20,6 +20,7 @@ from tidelog_pipelines.transformations import (
     framing,
     json_columns,
     json_growth,
+    json_validation,
     protobuf_wire,
     protobuf_writer,
     registered,
@@ -36,8 +37,9 @@ from tidelog_pipelines.transformations.json_columns import (
     Position,
 )
 from tidelog_pipelines.transformations.json_growth import Observer, Seen
+from tidelog_pipelines.transformations.json_validation import JsonSchemas
 from tidelog_pipelines.transformations.registered import Columns, RegisteredDecoder, Writers
-from tidelog_pipelines.transformations.strict_json import Limits, Parser, Refused, dump
+from tidelog_pipelines.transformations.strict_json import Limits, Refused, dump
 
 VALUE, RESCUED, REASON = "value", "_rescued", "reason"
 RunsOnBatches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -52,8 +54,14 @@ MakeDecoder = Callable[[], Decoder]
 
 
 class JsonDecoder:
-    def __init__(self, kind: StructType, since: Mapping[Path, Position], limits: Limits) -> None:
-        self._parser = Parser(limits)
+    def __init__(
+        self,
+        kind: StructType,
+        since: Mapping[Path, Position],
+        limits: Limits,
+        schemas: JsonSchemas | None = None,
+    ) -> None:
+        self._parser = json_validation.parser(limits, schemas)
         self._columns = ObjectColumn(kind, since) if kind.fields else None
 
     def decode(self, raw: bytes, at: Position) -> tuple[Any, str | None]:
@@ -64,8 +72,13 @@ class JsonDecoder:
         return stored, None if rest is NOTHING else dump(rest)
 
 
-def json_decoder(kind: StructType, since: Mapping[Path, Position], limits: Limits) -> MakeDecoder:
-    return lambda: JsonDecoder(kind, since, limits)
+def json_decoder(
+    kind: StructType,
+    since: Mapping[Path, Position],
+    limits: Limits,
+    schemas: JsonSchemas | None = None,
+) -> MakeDecoder:
+    return lambda: JsonDecoder(kind, since, limits, schemas)
 
 
 def avro_decoder(
@@ -114,11 +127,17 @@ def refusals(make: MakeDecoder) -> RunsOnBatches:
     return run
 
 
-def observed(records: DataFrame, known: StructType, limits: Limits, most_paths: int) -> Seen:
+def observed(
+    records: DataFrame,
+    known: StructType,
+    limits: Limits,
+    most_paths: int,
+    schemas: JsonSchemas | None = None,
+) -> Seen:
     """What the JSON values of these records show beyond the known columns."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        parser, observer = Parser(limits), Observer(known, most_paths)
+        parser, observer = json_validation.parser(limits, schemas), Observer(known, most_paths)
         for batch in batches:
             for raw, partition, offset in _values(batch):
                 try:
@@ -188,6 +207,7 @@ BY_VALUE = (
     framing,
     json_columns,
     json_growth,
+    json_validation,
     protobuf_wire,
     protobuf_writer,
     registered,

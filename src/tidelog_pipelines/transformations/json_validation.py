@@ -1,0 +1,118 @@
+"""Parses JSON values behind a schema registry's header, and validates them by their JSON Schema.
+
+The library is imported only where values are validated.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Protocol
+
+from tidelog_pipelines.transformations.framing import HEADER_BYTES, schema_id
+from tidelog_pipelines.transformations.strict_json import (
+    Limits,
+    Numeral,
+    Parser,
+    Refused,
+    as_decimal,
+    check_size,
+)
+
+LONGEST_REASON = 200
+
+
+@dataclass(frozen=True)
+class JsonSchema:
+    """A schema, and the names and texts of those that it refers to."""
+
+    text: str
+    references: tuple[tuple[str, str], ...] = ()
+
+    def validator(self) -> Any:
+        """An object that finds the errors of values; raises `Refused`."""
+        from jsonschema import SchemaError, validators
+        from referencing import Registry, Resource
+        from referencing.jsonschema import DRAFT7
+
+        try:
+            schema = json.loads(self.text)
+            resources = [
+                (name, Resource.from_contents(json.loads(text), default_specification=DRAFT7))
+                for name, text in self.references
+            ]
+            kind = validators.validator_for(schema, default=validators.Draft7Validator)
+            kind.check_schema(schema)
+        except ValueError as error:
+            raise Refused(f"it is not JSON ({error})") from None
+        except SchemaError as error:
+            raise Refused(f"it is not a valid JSON Schema ({_short(error.message)})") from None
+        return kind(schema, registry=Registry().with_resources(resources))
+
+
+@dataclass(frozen=True)
+class JsonSchemas:
+    """The schemas of a batch's values by their ids, and for others the reason."""
+
+    usable: Mapping[int, JsonSchema]
+    refused: Mapping[int, str]
+
+
+class ParsesValues(Protocol):
+    def parse(self, raw: bytes) -> dict[str, Any]:
+        """The object that these bytes encode; raises `Refused`."""
+
+
+def parser(limits: Limits, schemas: JsonSchemas | None) -> ParsesValues:
+    """A parser of values; behind a registry's header, if there are schemas."""
+    return Parser(limits) if schemas is None else ValidatingParser(limits, schemas)
+
+
+class ValidatingParser:
+    def __init__(self, limits: Limits, schemas: JsonSchemas) -> None:
+        self._parser = Parser(limits)
+        self._limits = limits
+        self._schemas = schemas
+        self._validators: dict[int, Any] = {}
+
+    def parse(self, raw: bytes) -> dict[str, Any]:
+        """The object behind the header, which is valid by its schema; raises `Refused`."""
+        check_size(raw, self._limits)
+        id = schema_id(raw)
+        if id in self._schemas.refused:
+            raise Refused(self._schemas.refused[id])
+        value = self._parser.parse(raw[HEADER_BYTES:])
+        if id not in self._validators:
+            self._validators[id] = self._schemas.usable[id].validator()
+        if (wrong := _first_error(self._validators[id], value)) is not None:
+            raise Refused(f"the value is not valid by schema {id}: {wrong}")
+        return value
+
+
+def _first_error(validator: Any, value: Any) -> str | None:
+    from jsonschema.exceptions import best_match
+    from referencing.exceptions import Unresolvable
+
+    try:
+        error = best_match(validator.iter_errors(_with_numbers(value)))
+    except Unresolvable as missing:
+        return f"it refers to {missing.ref}, which the registry does not give"
+    except (TypeError, ArithmeticError, RecursionError) as failure:
+        return f"it cannot be checked ({type(failure).__name__})"
+    return None if error is None else f"{error.json_path}: {_short(error.message)}"
+
+
+def _with_numbers(value: Any) -> Any:
+    """The value with a number in place of each text of a number."""
+    if isinstance(value, dict):
+        return {name: _with_numbers(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_with_numbers(one) for one in value]
+    if type(value) is Numeral:
+        exact = as_decimal(value)
+        return Decimal("Infinity") if exact is None else exact
+    return value
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= LONGEST_REASON else words[:LONGEST_REASON] + "..."
