@@ -68,7 +68,7 @@ def longest_requests(api: Api, largest_frame: int) -> Iterator[LongRequest]:
 def _beyond_limit(
     api: Api, version: int, shape: Shape, largest_frame: int
 ) -> Iterator[LongRequest]:
-    """The longest request that fits the frame, if it exceeds the limit of its API."""
+    """The longest request that fits into a frame, if that is more than twice the API's limit."""
     cls = request_class(api.key, version)
     if any(field.is_array for field in fields_of(cls)):
         most = _fitting(api, version, shape, 40 * api.limit.elements, largest_frame)

@@ -42,7 +42,7 @@ SHIPPED = (
     "org.tukaani:*",
     "org.xerial.snappy:*",
 )
-"""Jars that Spark ships itself: with a second version, it would be undefined which is loaded."""
+"""Jars that Spark ships itself. If two versions of a jar were present, Spark might load either."""
 
 IVY_SETTINGS = ("~/.ivy2.5.2/ivysettings.xml", "~/.ivy2/ivysettings.xml")
 NAMED_BY_THE_USER = "TIDELOG_SPARK_JARS"

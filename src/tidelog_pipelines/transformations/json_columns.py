@@ -223,7 +223,7 @@ def _double(value: Any) -> Any:
 
 
 def _float(value: Any) -> Any:
-    """A float of 32 bits is exact if its 9 significant digits, or fewer, denote the number."""
+    """The nearest 32-bit float, if rounding it to 9 digits or fewer gives exactly the number."""
     if type(value) is not float and type(value) is not int:
         return UNFIT
     try:

@@ -12,7 +12,7 @@ from tidelog_pipelines.transformations.strict_json import Refused
 VARINT, FIXED64, BYTES, START_GROUP, END_GROUP, FIXED32 = range(6)
 MOST_NUMBER = 2**29 - 1
 MOST_DEPTH = 100
-"""Of groups in groups, as in Protobuf's own libraries."""
+"""How deep groups may be nested; Protobuf's own libraries have the same limit."""
 
 
 class WireField(NamedTuple):

@@ -69,7 +69,11 @@ def three_cuts(
     values: list[bytes | None],
     **more: Any,
 ) -> list[Path]:
-    """Ingest the values three times: in random batches with lost commits, in one, in many."""
+    """Ingest the values three times, each time into another directory.
+
+    The first ingest uses random batches and loses commits, the second uses one batch, and the third
+    uses many.
+    """
     records.create(cluster.bootstrap, topic, partitions=1, copies=1)
     dice = random.Random(9)
     outs = [out / name for name in ("random", "whole", "many")]

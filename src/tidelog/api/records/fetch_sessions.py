@@ -228,7 +228,7 @@ class FetchSessions:
         return plan
 
     def _update(self, session: FetchSession, request: FetchRequest) -> bool:
-        """Update a session; if the cache is now too large, ends the session and returns False."""
+        """Update a session. If this makes the cache too large, end the session and return False."""
         before = len(session.partitions)
         session.update(request)
         grown = len(session.partitions) - before

@@ -70,7 +70,8 @@ class LogLoader:
         self._notes: list[str] = []
         self._doubts: list[str] = []
         self._suspicions: list[str] = []
-        """Reasons to scan the log; they become doubts unless the scan finds every record."""
+        """Reasons to scan the log. If the scan does not find every record, they are added to
+        `_doubts`: the log may be incomplete."""
         self._without_log: list[Offset] = []
         """Base offsets of segments whose log file is missing while other files exist."""
         self._damages: list[Damage] = []

@@ -322,7 +322,7 @@ class Partitions:
         return self.cut_off_for_ms is not None and replica.has_stuck_follower(self.cut_off_for_ms)
 
     def fail_blocked_writes(self, cut_off_for_ms: Millis | None) -> None:
-        """Fail writes that cannot be committed. The argument is None if a controller answers."""
+        """Fail writes that cannot commit. `cut_off_for_ms` is None while a controller answers."""
         self.cut_off_for_ms = cut_off_for_ms
         if cut_off_for_ms is not None:
             for replica in list(self._replicas.values()):

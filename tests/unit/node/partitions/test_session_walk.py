@@ -47,7 +47,11 @@ class Both:
         assert self.sessions.owner.proposals == self.walking.owner.proposals
 
     def compare(self) -> None:
-        """Compare both leaders; not after each step, because `known` refreshes idle partitions."""
+        """Compare what both leaders know.
+
+        Do not call this after each step: `known` refreshes idle partitions, and so changes
+        the state under test.
+        """
         assert self.sessions.known() == self.walking.known()
 
     def fetch(self, reader: int, least: int, most: int, wait: int) -> None:
