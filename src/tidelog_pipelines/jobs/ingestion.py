@@ -1,11 +1,15 @@
 """Writes the micro-batches of `ingest`: each topic's records to its table, bad ones to quarantine.
 
 A record is written once for two reasons. (1) A batch that is run again covers the same records, and
-the table recognises it. (2) Records that another checkpoint has written are left out, by partition
-and offset. The second check costs nothing while batches begin where the table ends.
+the table recognises it. (2) Records that another checkpoint or another decoder has written, to the
+table or to quarantine, are left out, by partition and offset. After the first batch of a run, the
+second check costs nothing while batches begin where the table ends.
 """
 
+import hashlib
+import re
 from dataclasses import dataclass, field, replace
+from importlib import metadata
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -46,6 +50,10 @@ QUARANTINE = "quarantine"
 IN_QUARANTINE = ("topic", *RECORD)
 PATHS_PER_FIELD = 10
 """How many paths one task collects for each column that a table may have."""
+
+
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+"""The part of a function's repr that differs from process to process."""
 
 
 class Plan(NamedTuple):
@@ -122,7 +130,7 @@ class Ingestion:
 
     def _write(self, records: DataFrame, number: int) -> None:
         run = self._run = self._run or self._begin(records.sparkSession)
-        batch = Batch(run.query_id, number)
+        batch = Batch(run.query_id, number, decoder_of(self._plan))
         spans = run.checkpoint.spans(number)
         run.identities.remember(run.identities.check(list(spans)), batch)
         # Without this, a batch that is used more than once is fetched more than once.
@@ -220,11 +228,16 @@ class Ingestion:
             value = replace(value, schemas=valid)
         rows = table_rows(decoded(part.records, self._plan.key, value))
         old = None
+        # An earlier run may have begun the first batch of this one, with another decoder.
+        may_be_written = name not in run.ends
         if existing is not None:
             check_columns(part.topic, existing.schema, rows.schema)
             if self._overlaps(run, name, existing, part.spans):
+                may_be_written = True
                 old = run.tables.not_of(existing, part.batch).where(within(part.spans))
                 rows = unseen(rows, old)
+        if may_be_written and (bad := self._in_quarantine(run, part)) is not None:
+            rows = unseen(rows, bad)
         by = self._plan.partition_by if existing is None else ()
         written = run.tables.append(name, rows, part.batch, by=by)
         self.rows += written
@@ -239,10 +252,8 @@ class Ingestion:
         bad = quarantined(part.records, self._plan.key, value)
         if part.unreadable is not None:
             bad = bad.unionByName(part.unreadable)
-        existing = run.tables.rows(QUARANTINE)
-        if existing is not None:
-            old = run.tables.not_of(existing, part.batch).where(f.col("topic") == part.topic)
-            bad = unseen(bad, old.where(within(part.spans)), IN_QUARANTINE)
+        if (existing := self._in_quarantine(run, part)) is not None:
+            bad = unseen(bad, existing, IN_QUARANTINE)
         if in_table is not None:
             bad = unseen(bad, in_table)  # `replay` has moved them to the table
         if not bad.isEmpty():
@@ -250,6 +261,14 @@ class Ingestion:
                 # First, because a batch that is run again leaves out what is in quarantine.
                 dead_letters.send(bad, self._plan.kafka, topic)
             self.quarantined += run.tables.append(QUARANTINE, bad, part.batch, part=part.topic)
+
+    def _in_quarantine(self, run: _Run, part: Part) -> DataFrame | None:
+        """The records of this part that are in quarantine already."""
+        existing = run.tables.rows(QUARANTINE)
+        if existing is None:
+            return None
+        of_topic = run.tables.not_of(existing, part.batch).where(f.col("topic") == part.topic)
+        return of_topic.where(within(part.spans))
 
     def grown(
         self,
@@ -276,6 +295,18 @@ class Ingestion:
             run.ends[name] = {row["partition"]: row["last"] + 1 for row in last}
         ends = run.ends[name]
         return any(span.start < ends.get(span.partition, 0) for span in spans)
+
+
+def decoder_of(plan: Plan) -> str:
+    """A short name of the decoder, which changes with its options and with the version."""
+    try:
+        version = metadata.version("tidelog")
+    except metadata.PackageNotFoundError:
+        version = "unknown"  # the job runs from its sources
+    options = repr((version, plan.key, plan.value, plan.limits, plan.registry))
+    stable = ADDRESS.sub("", options)
+    kind = "json" if plan.value is None else type(plan.value).__name__.lower()
+    return f"{kind}-{hashlib.sha256(stable.encode()).hexdigest()[:12]}"
 
 
 def table_of(topic: str) -> str:

@@ -38,7 +38,7 @@ class MaintainSettings(SparkSettings):
     retain: int = setting(
         0,
         metavar="DAYS",
-        meaning="delete rows whose date is more days ago, also in quarantine; 0 keeps all rows",
+        meaning="delete rows whose date is more than DAYS days ago, also in quarantine; 0: none",
     )
     zorder: str = setting(
         "",

@@ -5,9 +5,7 @@ quarantine. If the job is killed in between, the next run finds it in both, inse
 removes it. So a record is never in neither, and never twice in a table.
 """
 
-import hashlib
 from collections.abc import Sequence
-from importlib import metadata
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -15,7 +13,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from tidelog_pipelines.failures import JobFailed
-from tidelog_pipelines.jobs.ingestion import QUARANTINE, Ingestion, Plan, table_of
+from tidelog_pipelines.jobs.ingestion import QUARANTINE, Ingestion, Plan, decoder_of, table_of
 from tidelog_pipelines.sinks import merges, quarantine
 from tidelog_pipelines.sinks.columns import TableMismatch, check_columns
 from tidelog_pipelines.sinks.tables import RECORD, DeltaTables
@@ -121,17 +119,6 @@ class Replay:
             # No record of the topic could be decoded so far: its columns are still open.
             merges.change_columns(self._spark, path, rows)
         merges.insert_missing(self._spark, path, rows, spans)
-
-
-def decoder_of(plan: Plan) -> str:
-    """A short name of the decoder, which changes with its options and with the version."""
-    try:
-        version = metadata.version("tidelog")
-    except metadata.PackageNotFoundError:
-        version = "unknown"  # the job runs from its sources
-    options = repr((version, plan.key, plan.value, plan.limits))
-    kind = "json" if plan.value is None else type(plan.value).__name__.lower()
-    return f"{kind}-{hashlib.sha256(options.encode()).hexdigest()[:12]}"
 
 
 def _spans(records: DataFrame) -> list[Span]:

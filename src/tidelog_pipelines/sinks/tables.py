@@ -27,6 +27,8 @@ class Batch(NamedTuple):
 
     query_id: str
     number: int
+    decoder: str = ""
+    """A name of the decoder. With another decoder, the same records may give other rows."""
 
 
 class Tables(ABC):
@@ -106,7 +108,7 @@ class DeltaTables(Tables):
             writer = writer.partitionBy(*by)
         # Delta stores the last batch number of each application, and skips a batch whose number is
         # not larger.
-        application = "/".join(filter(None, (batch.query_id, name, part)))
+        application = "/".join(filter(None, (batch.query_id, name, part, batch.decoder)))
         commit = f"{application} batch {batch.number}"
         writer.options(
             mergeSchema="true",
