@@ -113,7 +113,7 @@ def _shows(path: str, before: Files, after: Files, was_clean: bool) -> bool:
 
 def _is_out_of_use(directory: str, name: str) -> bool:
     """Whether the file was set aside or is about to be deleted, so that it is never read."""
-    if name.endswith((names.DELETED, names.SET_ASIDE, ".damaged")):
+    if name.endswith((names.DELETED, names.SET_ASIDE, ".damaged", ".tmp")):
         return True
     return bool(directory) and directory != METADATA and names.partition_of(directory) is None
 
