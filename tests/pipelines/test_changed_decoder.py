@@ -7,7 +7,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from tests.pipelines import records
-from tests.pipelines.test_ingest import lose_the_last_commit, rows, settings
+from tests.pipelines.single_ingest import lose_the_last_commit, rows, settings
 
 from tidelog.testing import Cluster
 from tidelog_pipelines.failures import JobFailed

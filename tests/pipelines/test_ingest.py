@@ -12,33 +12,14 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import Row, SparkSession
 from tests.pipelines import records
+from tests.pipelines.single_ingest import lose_the_last_commit, rows, settings
 
 from tidelog.testing import Cluster
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs import ingest
 from tidelog_pipelines.sinks.identities import TopicReplaced
-from tidelog_pipelines.sinks.tables import FORMATS
 
 RUNS = 5
-
-
-def settings(cluster: Cluster, out: Path, **more: object) -> ingest.IngestSettings:
-    chosen = {
-        "bootstrap_server": cluster.bootstrap,
-        "out": str(out),
-        "once": True,
-        "compact_every": 0,
-        **more,
-    }
-    return ingest.IngestSettings(**chosen)  # type: ignore[arg-type]
-
-
-def rows(
-    spark: SparkSession, out: Path, name: str, *columns: str, kind: str = "delta"
-) -> list[Row]:
-    found = FORMATS[kind](spark, str(out)).rows(name)
-    assert found is not None
-    return found.select(*columns).orderBy(*columns).collect()
 
 
 def committed(cluster: Cluster, group: str, topic: str, partition: int = 0) -> int:
@@ -59,13 +40,6 @@ def await_committed(
             return
         ingest.run(spark, chosen)
     assert committed(cluster, chosen.group, topic) == end
-
-
-def lose_the_last_commit(out: Path) -> None:
-    """Undo the last commit of the checkpoint, as if the driver was killed before this commit."""
-    last = max((out / "checkpoint" / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
-    last.unlink()
-    last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
 
 
 def test_json_is_inferred_grows_and_is_never_doubled(
