@@ -10,7 +10,7 @@ from pyspark.sql.avro.functions import to_avro
 from pyspark.sql.types import StructType
 from pyspark.testing import assertDataFrameEqual
 
-from tidelog_pipelines.transformations.decoding import (
+from tidelog_pipelines.transformations.values.decoding import (
     Avro,
     Format,
     Json,
@@ -20,7 +20,7 @@ from tidelog_pipelines.transformations.decoding import (
     quarantined,
     table_rows,
 )
-from tidelog_pipelines.transformations.strict_json import Limits
+from tidelog_pipelines.transformations.values.strict_json import Limits
 
 KAFKA = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, "

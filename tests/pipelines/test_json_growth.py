@@ -14,7 +14,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from tidelog_pipelines.transformations.json_growth import WIDE, Grown, Observer, folded, grow
+from tidelog_pipelines.transformations.values.json_growth import WIDE, Grown, Observer, folded, grow
 
 
 def struct(**fields: DataType) -> StructType:

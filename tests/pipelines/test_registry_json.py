@@ -15,12 +15,12 @@ from tests.pipelines.nasty.tables_of_ingest import run, written
 from tests.pipelines.schema_registry import SchemaRegistry, running
 
 from tidelog.testing import Cluster
-from tidelog_pipelines.transformations.json_validation import (
+from tidelog_pipelines.transformations.values.json_validation import (
     JsonSchema,
     JsonSchemas,
     ValidatingParser,
 )
-from tidelog_pipelines.transformations.strict_json import DEFAULT_LIMITS, Refused
+from tidelog_pipelines.transformations.values.strict_json import DEFAULT_LIMITS, Refused
 
 ORDER: dict[str, Any] = {
     "title": "Order",

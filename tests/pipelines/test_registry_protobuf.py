@@ -27,8 +27,8 @@ from tests.pipelines.schema_registry import SchemaRegistry, running
 from tidelog.testing import Cluster
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.sources import protobuf_schemas
-from tidelog_pipelines.transformations.shapes import Incompatible
-from tidelog_pipelines.transformations.strict_json import Refused
+from tidelog_pipelines.transformations.values.shapes import Incompatible
+from tidelog_pipelines.transformations.values.strict_json import Refused
 
 REFERENCE = {"name": "odd/line.proto", "subject": "odd/line.proto", "version": 1}
 

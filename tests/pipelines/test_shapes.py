@@ -11,13 +11,13 @@ from fastavro.types import Schema
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog_pipelines.transformations.avro_writer import AvroWriter
-from tidelog_pipelines.transformations.framing import header, header_with_indexes
-from tidelog_pipelines.transformations.json_columns import NOTHING
-from tidelog_pipelines.transformations.shape_columns import placing
-from tidelog_pipelines.transformations.shape_growth import grown
-from tidelog_pipelines.transformations.shapes import Incompatible, Struct, struct_type
-from tidelog_pipelines.transformations.strict_json import Refused
+from tidelog_pipelines.transformations.values.avro_writer import AvroWriter
+from tidelog_pipelines.transformations.values.framing import header, header_with_indexes
+from tidelog_pipelines.transformations.values.json_columns import NOTHING
+from tidelog_pipelines.transformations.values.shape_columns import placing
+from tidelog_pipelines.transformations.values.shape_growth import grown
+from tidelog_pipelines.transformations.values.shapes import Incompatible, Struct, struct_type
+from tidelog_pipelines.transformations.values.strict_json import Refused
 
 
 def record(*fields: tuple[Any, ...]) -> dict[str, Any]:

@@ -25,8 +25,8 @@ from tidelog_pipelines.sinks.tables import FORMATS
 from tidelog_pipelines.sources.checkpoint import Checkpoint, parse_ends
 from tidelog_pipelines.sources.kafka import Subscription, Topics, stream
 from tidelog_pipelines.sources.registry import Registry, RegistryClient
-from tidelog_pipelines.transformations.decoding import Raw, Text
-from tidelog_pipelines.transformations.strict_json import DEFAULT_LIMITS, MOST_DEPTH, Limits
+from tidelog_pipelines.transformations.values.decoding import Raw, Text
+from tidelog_pipelines.transformations.values.strict_json import DEFAULT_LIMITS, MOST_DEPTH, Limits
 
 QUERY = "ingest"
 """The name of the query."""

@@ -30,7 +30,7 @@ from tidelog_pipelines.sinks.tables import FORMATS, RECORD, Batch, Tables, unsee
 from tidelog_pipelines.sources.checkpoint import Checkpoint, Span
 from tidelog_pipelines.sources.kafka import Topics, earliest, table_of_spans
 from tidelog_pipelines.sources.unreadable import unreadable
-from tidelog_pipelines.transformations.decoding import (
+from tidelog_pipelines.transformations.values.decoding import (
     Format,
     Json,
     Raw,
@@ -39,12 +39,12 @@ from tidelog_pipelines.transformations.decoding import (
     quarantined,
     table_rows,
 )
-from tidelog_pipelines.transformations.json_growth import WIDE, Grown, grow
-from tidelog_pipelines.transformations.json_validation import JsonSchemas
-from tidelog_pipelines.transformations.python_decoding import observed
-from tidelog_pipelines.transformations.registered import Columns
-from tidelog_pipelines.transformations.shape_growth import widened
-from tidelog_pipelines.transformations.strict_json import DEFAULT_LIMITS, Limits
+from tidelog_pipelines.transformations.values.json_growth import WIDE, Grown, grow
+from tidelog_pipelines.transformations.values.json_validation import JsonSchemas
+from tidelog_pipelines.transformations.values.python_decoding import observed
+from tidelog_pipelines.transformations.values.registered import Columns
+from tidelog_pipelines.transformations.values.shape_growth import widened
+from tidelog_pipelines.transformations.values.strict_json import DEFAULT_LIMITS, Limits
 
 QUARANTINE = "quarantine"
 IN_QUARANTINE = ("topic", *RECORD)

@@ -3,10 +3,10 @@
 from pyspark.sql import DataFrame
 
 from tidelog_pipelines.sources.registry import Registry, RegistryClient
-from tidelog_pipelines.transformations.framing import header
-from tidelog_pipelines.transformations.json_validation import JsonSchema, JsonSchemas
-from tidelog_pipelines.transformations.python_decoding import writer_keys
-from tidelog_pipelines.transformations.strict_json import Refused
+from tidelog_pipelines.transformations.values.framing import header
+from tidelog_pipelines.transformations.values.json_validation import JsonSchema, JsonSchemas
+from tidelog_pipelines.transformations.values.python_decoding import writer_keys
+from tidelog_pipelines.transformations.values.strict_json import Refused
 
 JSON = "JSON"
 

@@ -18,8 +18,8 @@ from tidelog_pipelines.sinks import merges, quarantine
 from tidelog_pipelines.sinks.columns import TableMismatch, check_columns
 from tidelog_pipelines.sinks.tables import RECORD, DeltaTables
 from tidelog_pipelines.sources.checkpoint import Span
-from tidelog_pipelines.transformations.decoding import Format, Json, decoded, table_rows
-from tidelog_pipelines.transformations.python_decoding import REASON
+from tidelog_pipelines.transformations.values.decoding import Format, Json, decoded, table_rows
+from tidelog_pipelines.transformations.values.python_decoding import REASON
 
 
 class Replayed(NamedTuple):

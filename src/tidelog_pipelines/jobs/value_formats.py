@@ -10,9 +10,9 @@ from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs.json_schemas import JSON
 from tidelog_pipelines.jobs.writer_schemas import PROTOBUF, RegistryPlan
 from tidelog_pipelines.sources.registry import Registry
-from tidelog_pipelines.transformations import avro
-from tidelog_pipelines.transformations.avro_writer import AvroWriter
-from tidelog_pipelines.transformations.decoding import (
+from tidelog_pipelines.transformations.values import avro
+from tidelog_pipelines.transformations.values.avro_writer import AvroWriter
+from tidelog_pipelines.transformations.values.decoding import (
     Avro,
     Format,
     Json,
@@ -20,12 +20,12 @@ from tidelog_pipelines.transformations.decoding import (
     Registered,
     Text,
 )
-from tidelog_pipelines.transformations.framing import NO_WRITER, no_header
-from tidelog_pipelines.transformations.json_columns import unsupported
-from tidelog_pipelines.transformations.registered import Columns, Writers
-from tidelog_pipelines.transformations.shape_growth import grown
-from tidelog_pipelines.transformations.shapes import Incompatible, Struct
-from tidelog_pipelines.transformations.strict_json import Limits
+from tidelog_pipelines.transformations.values.framing import NO_WRITER, no_header
+from tidelog_pipelines.transformations.values.json_columns import unsupported
+from tidelog_pipelines.transformations.values.registered import Columns, Writers
+from tidelog_pipelines.transformations.values.shape_growth import grown
+from tidelog_pipelines.transformations.values.shapes import Incompatible, Struct
+from tidelog_pipelines.transformations.values.strict_json import Limits
 
 REGISTRY_TYPES = {"avro": "AVRO", "protobuf": PROTOBUF, "json": JSON}
 """The formats that a registry has schemas for, and its names for them."""

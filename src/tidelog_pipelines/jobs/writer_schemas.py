@@ -14,19 +14,19 @@ from pyspark.sql import functions as f
 
 from tidelog_pipelines.sinks.tables import Batch, Tables
 from tidelog_pipelines.sources.registry import RegisteredSchema, Registry, RegistryClient
-from tidelog_pipelines.transformations.avro_writer import AvroWriter
-from tidelog_pipelines.transformations.decoding import Registered
-from tidelog_pipelines.transformations.framing import (
+from tidelog_pipelines.transformations.values.avro_writer import AvroWriter
+from tidelog_pipelines.transformations.values.decoding import Registered
+from tidelog_pipelines.transformations.values.framing import (
     WriterKey,
     header,
     header_with_indexes,
 )
-from tidelog_pipelines.transformations.python_decoding import writer_keys
-from tidelog_pipelines.transformations.registered import Columns, Writer, Writers
-from tidelog_pipelines.transformations.shape_columns import placing
-from tidelog_pipelines.transformations.shape_growth import grown
-from tidelog_pipelines.transformations.shapes import Incompatible, Struct
-from tidelog_pipelines.transformations.strict_json import DEFAULT_LIMITS, Limits
+from tidelog_pipelines.transformations.values.python_decoding import writer_keys
+from tidelog_pipelines.transformations.values.registered import Columns, Writer, Writers
+from tidelog_pipelines.transformations.values.shape_columns import placing
+from tidelog_pipelines.transformations.values.shape_growth import grown
+from tidelog_pipelines.transformations.values.shapes import Incompatible, Struct
+from tidelog_pipelines.transformations.values.strict_json import DEFAULT_LIMITS, Limits
 
 PROTOBUF = "PROTOBUF"
 TABLE = "schemas"

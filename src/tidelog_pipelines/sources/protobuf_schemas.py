@@ -11,12 +11,12 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tidelog_pipelines.transformations.protobuf_writer import (
+from tidelog_pipelines.transformations.values.protobuf_writer import (
     Message,
     MessageField,
     ProtobufWriter,
 )
-from tidelog_pipelines.transformations.shapes import Incompatible
+from tidelog_pipelines.transformations.values.shapes import Incompatible
 
 ROOT = "tidelog_schema_of_the_registry.proto"
 """The name of a schema among those that it imports."""

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from tidelog_pipelines.transformations.strict_json import (
+from tidelog_pipelines.transformations.values.strict_json import (
     DEFAULT_LIMITS,
     Numeral,
     Parser,

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from pyspark.sql.types import StructType
 
-from tidelog_pipelines.transformations.json_growth import Observer, Seen, grow
-from tidelog_pipelines.transformations.python_decoding import JsonDecoder
-from tidelog_pipelines.transformations.strict_json import DEFAULT_LIMITS, Parser, Refused
+from tidelog_pipelines.transformations.values.json_growth import Observer, Seen, grow
+from tidelog_pipelines.transformations.values.python_decoding import JsonDecoder
+from tidelog_pipelines.transformations.values.strict_json import DEFAULT_LIMITS, Parser, Refused
 
 
 class Outcome(NamedTuple):

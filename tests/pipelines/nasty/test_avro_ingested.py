@@ -15,8 +15,8 @@ from tests.pipelines.nasty.independent_avro import TEXT, NotAvro, decode, random
 from tests.pipelines.nasty.tables_of_ingest import three_cuts, written
 
 from tidelog.testing import Cluster
-from tidelog_pipelines.transformations.avro_binary import AvroDecoder
-from tidelog_pipelines.transformations.strict_json import DEFAULT_LIMITS, Refused
+from tidelog_pipelines.transformations.values.avro_binary import AvroDecoder
+from tidelog_pipelines.transformations.values.strict_json import DEFAULT_LIMITS, Refused
 
 HEADER = avro_corpus.HEADER
 KIND = """{"type":"struct","fields":[

@@ -15,7 +15,7 @@ from tests.pipelines.nasty.independent_protobuf import (
 )
 
 from tidelog_pipelines.sources import protobuf_schemas
-from tidelog_pipelines.transformations.strict_json import Refused
+from tidelog_pipelines.transformations.values.strict_json import Refused
 
 _, READ = protobuf_schemas.writer(SCHEMA, REFERENCES, (0,)).compiled()
 STRICTER = ("more than 32 bits", "more than 64 bits", "neither 0 nor 1", "has unknown fields")

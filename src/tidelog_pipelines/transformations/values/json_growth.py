@@ -22,14 +22,14 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from tidelog_pipelines.transformations.json_columns import (
+from tidelog_pipelines.transformations.values.json_columns import (
     ELEMENT,
     UNFIT,
     Path,
     Position,
     scalar,
 )
-from tidelog_pipelines.transformations.strict_json import Numeral, is_unicode
+from tidelog_pipelines.transformations.values.strict_json import Numeral, is_unicode
 
 WIDE = DecimalType(38, 18)
 """Holds all integers of 64 bits, and fractions of up to 18 digits."""

@@ -26,9 +26,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from tidelog_pipelines.transformations import avro_binary
-from tidelog_pipelines.transformations.avro_binary import MICROS_PER_MILLI, PRIMITIVES, Read
-from tidelog_pipelines.transformations.shapes import (
+from tidelog_pipelines.transformations.values import avro_binary
+from tidelog_pipelines.transformations.values.avro_binary import MICROS_PER_MILLI, PRIMITIVES, Read
+from tidelog_pipelines.transformations.values.shapes import (
     NO_DEFAULT,
     NULL,
     TEXT,

@@ -22,8 +22,8 @@ from pyspark.sql.types import (
     StringType,
 )
 
-from tidelog_pipelines.transformations.json_columns import EXACT, NOTHING
-from tidelog_pipelines.transformations.shapes import (
+from tidelog_pipelines.transformations.values.json_columns import EXACT, NOTHING
+from tidelog_pipelines.transformations.values.shapes import (
     NO_DEFAULT,
     NULL,
     Incompatible,
@@ -37,7 +37,7 @@ from tidelog_pipelines.transformations.shapes import (
     joined,
     matches,
 )
-from tidelog_pipelines.transformations.strict_json import Numeral, Refused
+from tidelog_pipelines.transformations.values.strict_json import Numeral, Refused
 
 UNKNOWN = "#"
 """The key of the fields that a writer's schema does not have: names and JSON values."""

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructType
 
-from tidelog_pipelines.transformations import (
+from tidelog_pipelines.transformations.values import (
     avro_binary,
     avro_writer,
     framing,
@@ -28,18 +28,18 @@ from tidelog_pipelines.transformations import (
     shapes,
     strict_json,
 )
-from tidelog_pipelines.transformations.avro_binary import AvroDecoder
-from tidelog_pipelines.transformations.framing import ReadHeader, WriterKey
-from tidelog_pipelines.transformations.json_columns import (
+from tidelog_pipelines.transformations.values.avro_binary import AvroDecoder
+from tidelog_pipelines.transformations.values.framing import ReadHeader, WriterKey
+from tidelog_pipelines.transformations.values.json_columns import (
     NOTHING,
     ObjectColumn,
     Path,
     Position,
 )
-from tidelog_pipelines.transformations.json_growth import Observer, Seen
-from tidelog_pipelines.transformations.json_validation import JsonSchemas
-from tidelog_pipelines.transformations.registered import Columns, RegisteredDecoder, Writers
-from tidelog_pipelines.transformations.strict_json import Limits, Refused, dump
+from tidelog_pipelines.transformations.values.json_growth import Observer, Seen
+from tidelog_pipelines.transformations.values.json_validation import JsonSchemas
+from tidelog_pipelines.transformations.values.registered import Columns, RegisteredDecoder, Writers
+from tidelog_pipelines.transformations.values.strict_json import Limits, Refused, dump
 
 VALUE, RESCUED, REASON = "value", "_rescued", "reason"
 RunsOnBatches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]

@@ -35,7 +35,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from tidelog_pipelines.transformations.strict_json import Numeral, as_decimal, is_unicode
+from tidelog_pipelines.transformations.values.strict_json import Numeral, as_decimal, is_unicode
 
 Position = tuple[int, int]
 """Partition and offset of a record."""

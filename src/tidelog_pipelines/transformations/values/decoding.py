@@ -12,14 +12,14 @@ from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.types import StringType, StructField, StructType
 
-from tidelog_pipelines.transformations import python_decoding
-from tidelog_pipelines.transformations.framing import ReadHeader
-from tidelog_pipelines.transformations.json_columns import Path, Position
-from tidelog_pipelines.transformations.json_validation import JsonSchemas
-from tidelog_pipelines.transformations.python_decoding import REASON, RESCUED, VALUE
-from tidelog_pipelines.transformations.registered import Columns, Writers
-from tidelog_pipelines.transformations.shapes import struct_type
-from tidelog_pipelines.transformations.strict_json import DEFAULT_LIMITS, Limits
+from tidelog_pipelines.transformations.values import python_decoding
+from tidelog_pipelines.transformations.values.framing import ReadHeader
+from tidelog_pipelines.transformations.values.json_columns import Path, Position
+from tidelog_pipelines.transformations.values.json_validation import JsonSchemas
+from tidelog_pipelines.transformations.values.python_decoding import REASON, RESCUED, VALUE
+from tidelog_pipelines.transformations.values.registered import Columns, Writers
+from tidelog_pipelines.transformations.values.shapes import struct_type
+from tidelog_pipelines.transformations.values.strict_json import DEFAULT_LIMITS, Limits
 
 RECORD_COLUMNS = ("partition", "offset", "timestamp", "key", "value", "headers")
 

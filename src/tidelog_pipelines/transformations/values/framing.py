@@ -6,7 +6,7 @@ the schema follows: a count and as many indexes, or one 0 for the first message.
 
 from collections.abc import Callable
 
-from tidelog_pipelines.transformations.strict_json import Refused
+from tidelog_pipelines.transformations.values.strict_json import Refused
 
 HEADER_BYTES = 5
 MAGIC = 0

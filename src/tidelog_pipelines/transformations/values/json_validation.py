@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol
 
-from tidelog_pipelines.transformations.framing import HEADER_BYTES, schema_id
-from tidelog_pipelines.transformations.strict_json import (
+from tidelog_pipelines.transformations.values.framing import HEADER_BYTES, schema_id
+from tidelog_pipelines.transformations.values.strict_json import (
     Limits,
     Numeral,
     Parser,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from struct import unpack_from
 from typing import NamedTuple
 
-from tidelog_pipelines.transformations.strict_json import Refused
+from tidelog_pipelines.transformations.values.strict_json import Refused
 
 VARINT, FIXED64, BYTES, START_GROUP, END_GROUP, FIXED32 = range(6)
 MOST_NUMBER = 2**29 - 1

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     LongType,
 )
 
-from tidelog_pipelines.transformations.protobuf_wire import (
+from tidelog_pipelines.transformations.values.protobuf_wire import (
     BYTES,
     FIXED32,
     FIXED64,
@@ -34,8 +34,8 @@ from tidelog_pipelines.transformations.protobuf_wire import (
     refused,
     wire_fields,
 )
-from tidelog_pipelines.transformations.shape_columns import UNKNOWN, plain_scalar
-from tidelog_pipelines.transformations.shapes import (
+from tidelog_pipelines.transformations.values.shape_columns import UNKNOWN, plain_scalar
+from tidelog_pipelines.transformations.values.shapes import (
     TEXT,
     Field,
     ListOf,
@@ -44,7 +44,7 @@ from tidelog_pipelines.transformations.shapes import (
     Shape,
     Struct,
 )
-from tidelog_pipelines.transformations.strict_json import dump
+from tidelog_pipelines.transformations.values.strict_json import dump
 
 ReadMessage = Callable[[bytes], dict[str, Any]]
 

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tidelog_pipelines.transformations.framing import ReadHeader, WriterKey
-from tidelog_pipelines.transformations.json_columns import NOTHING, Position
-from tidelog_pipelines.transformations.shape_columns import Place, placing
-from tidelog_pipelines.transformations.shapes import Struct
-from tidelog_pipelines.transformations.strict_json import Limits, Refused, check_size, dump
+from tidelog_pipelines.transformations.values.framing import ReadHeader, WriterKey
+from tidelog_pipelines.transformations.values.json_columns import NOTHING, Position
+from tidelog_pipelines.transformations.values.shape_columns import Place, placing
+from tidelog_pipelines.transformations.values.shapes import Struct
+from tidelog_pipelines.transformations.values.strict_json import Limits, Refused, check_size, dump
 
 ReadBody = Callable[[bytes, int], Any]
 

@@ -17,8 +17,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from tidelog_pipelines.transformations.shape_columns import conversion
-from tidelog_pipelines.transformations.shapes import (
+from tidelog_pipelines.transformations.values.shape_columns import conversion
+from tidelog_pipelines.transformations.values.shapes import (
     NULL,
     Field,
     Incompatible,

@@ -20,8 +20,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from tidelog_pipelines.transformations import framing
-from tidelog_pipelines.transformations.strict_json import Limits, Refused, check_size
+from tidelog_pipelines.transformations.values import framing
+from tidelog_pipelines.transformations.values.strict_json import Limits, Refused, check_size
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 MICROS_PER_MILLI = 1_000

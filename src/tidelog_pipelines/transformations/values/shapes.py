@@ -18,7 +18,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from tidelog_pipelines.transformations.strict_json import Refused
+from tidelog_pipelines.transformations.values.strict_json import Refused
 
 NO_DEFAULT: Any = ...
 """That a field has no default. It is a singleton of Python, so pickling preserves it."""

@@ -1,0 +1,1 @@
+"""Decodes the values of records, by formats and schemas, into the columns of tables."""
