@@ -483,3 +483,18 @@ def test_what_is_closed_elsewhere_is_closed() -> None:
     close_elsewhere(writing)
     assert os.read(reading, 1) == b"", "the end of the pipe, which comes when it is closed"
     os.close(reading)
+
+
+def test_the_boot_id_of_this_machine_stays_the_same(tmp_path: Path) -> None:
+    one, other = RealDisk(tmp_path / "one"), RealDisk(tmp_path / "other")
+    found = one.boot_id()
+    assert found is not None
+    assert len(found) == 36
+    assert found == one.boot_id() == other.boot_id()
+
+
+def test_a_machine_without_boot_ids_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidelog.runtime.files.disk._BOOT_ID", str(tmp_path / "missing"))
+    assert RealDisk(tmp_path / "logs").boot_id() is None

@@ -18,7 +18,7 @@ from tidelog.node.clock import Clock
 from tidelog.protocol.records.batch import HEADER_SIZE, BatchHeader, read_header
 
 REMEMBERED_MS: Millis = 5_000
-"""Longer than a client waits for the answers to the batches that it has already sent."""
+"""The batches that a client had sent before it knew of the refusal arrive well within this time."""
 _MOST = 1_000
 
 
