@@ -13,7 +13,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidelog_pipelines import failures, streams
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs.ingest_metrics import served
-from tidelog_pipelines.jobs.ingestion import Ingestion, Plan, compact
+from tidelog_pipelines.jobs.ingestion import Ingestion, compact
+from tidelog_pipelines.jobs.plan import Plan
 from tidelog_pipelines.jobs.summary import INTERRUPTED, summarized
 from tidelog_pipelines.jobs.value_formats import ValueSource, registry_plan, value_format
 from tidelog_pipelines.session import spark_session

@@ -6,10 +6,7 @@ table or to quarantine, are left out, by partition and offset. After the first b
 second check costs nothing while batches begin where the table ends.
 """
 
-import hashlib
-import re
-from dataclasses import dataclass, field, replace
-from importlib import metadata
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,9 +16,8 @@ from pyspark.sql.types import StructType
 from tidelog_pipelines import streams
 from tidelog_pipelines.failures import JobFailed, cause
 from tidelog_pipelines.jobs import isolation
-from tidelog_pipelines.jobs.json_schemas import JSON, RegisteredJsonSchemas
-from tidelog_pipelines.jobs.writer_schemas import RegistryPlan, WriterSchemas
-from tidelog_pipelines.settings import KafkaSettings
+from tidelog_pipelines.jobs.plan import Plan, decoder_of, table_of
+from tidelog_pipelines.jobs.value_columns import ValueColumns
 from tidelog_pipelines.sinks import dead_letters
 from tidelog_pipelines.sinks.claims import turn
 from tidelog_pipelines.sinks.columns import check_columns
@@ -34,48 +30,13 @@ from tidelog_pipelines.transformations.values.decoding import (
     Format,
     Json,
     Raw,
-    Text,
     decoded,
     quarantined,
     table_rows,
 )
-from tidelog_pipelines.transformations.values.json_growth import WIDE, Grown, grow
-from tidelog_pipelines.transformations.values.json_validation import JsonSchemas
-from tidelog_pipelines.transformations.values.python_decoding import observed
-from tidelog_pipelines.transformations.values.registered import Columns
-from tidelog_pipelines.transformations.values.shape_growth import widened
-from tidelog_pipelines.transformations.values.strict_json import DEFAULT_LIMITS, Limits
 
 QUARANTINE = "quarantine"
 IN_QUARANTINE = ("topic", *RECORD)
-PATHS_PER_FIELD = 10
-"""How many paths one task collects for each column that a table may have."""
-
-
-ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-"""The part of a function's repr that differs from process to process."""
-
-
-class Plan(NamedTuple):
-    """The plan of an ingestion: plain values, which a Connect server can unpickle."""
-
-    kafka: KafkaSettings
-    out: str
-    format: str
-    checkpoint: str
-    key: Raw | Text
-    value: Format | None
-    """None for JSON whose type is inferred and grows."""
-    compact_every: int
-    skips_deleted: bool = False
-    """Whether to go on without a topic that was deleted."""
-    limits: Limits = DEFAULT_LIMITS
-    most_fields: int = 1_000
-    dead_letter_topic: str = ""
-    registry: RegistryPlan | None = None
-    """For values that are decoded with schemas of a registry."""
-    partition_by: tuple[str, ...] = ("date",)
-    """The columns that partition the new tables of topics."""
 
 
 class RecordsExpired(JobFailed):
@@ -101,7 +62,7 @@ class _Run:
     checkpoint: Checkpoint
     identities: Identities
     query_id: str
-    schemas: WriterSchemas | RegisteredJsonSchemas | None = None
+    columns: ValueColumns
     ends: dict[str, dict[int, int]] = field(default_factory=dict)
     """By table and partition, the offset after the last row."""
 
@@ -164,15 +125,8 @@ class Ingestion:
         tables = FORMATS[self._plan.format](spark, self._plan.out)
         checkpoint = Checkpoint(spark, self._plan.checkpoint)
         identities = Identities(tables, Topics(self._plan.kafka))
-        schemas: WriterSchemas | RegisteredJsonSchemas | None = None
-        if (registered := self._plan.registry) is not None:
-            is_json = registered.type == JSON
-            schemas = (
-                RegisteredJsonSchemas(registered.registry)
-                if is_json
-                else WriterSchemas(registered, tables)
-            )
-        return _Run(tables, checkpoint, identities, checkpoint.query_id(), schemas)
+        columns = ValueColumns(self._plan, tables)
+        return _Run(tables, checkpoint, identities, checkpoint.query_id(), columns)
 
     def _write_or_isolate(
         self, run: _Run, topic: str, records: DataFrame, spans: list[Span], batch: Batch
@@ -214,18 +168,7 @@ class Ingestion:
 
     def _write_topic(self, run: _Run, part: Part) -> None:
         name = table_of(part.topic)
-        existing = run.tables.rows(name)
-        value = self._plan.value
-        valid: JsonSchemas | None = None
-        if isinstance(run.schemas, WriterSchemas):
-            value = run.schemas.format(part.topic, part.records, part.batch)
-            existing = _widen(run.tables, name, existing, value.columns)
-        elif run.schemas is not None:
-            valid = run.schemas.of(part.records)
-        if value is None:
-            value, existing = self.grown(run.tables, name, existing, part.records, valid)
-        elif isinstance(value, Json):
-            value = replace(value, schemas=valid)
+        value, existing = run.columns.prepare(part.topic, part.records, part.batch)
         rows = table_rows(decoded(part.records, self._plan.key, value))
         old = None
         # An earlier run may have begun the first batch of this one, with another decoder.
@@ -270,24 +213,6 @@ class Ingestion:
         of_topic = run.tables.not_of(existing, part.batch).where(f.col("topic") == part.topic)
         return of_topic.where(within(part.spans))
 
-    def grown(
-        self,
-        tables: Tables,
-        name: str,
-        existing: DataFrame | None,
-        records: DataFrame,
-        valid: JsonSchemas | None = None,
-    ) -> tuple[Json, DataFrame | None]:
-        """The columns of a table, extended by the fields of these records, and the table."""
-        known = _value_type(existing)
-        most, limits = self._plan.most_fields, self._plan.limits
-        seen = observed(records, known, limits, PATHS_PER_FIELD * most, valid)
-        grown: Grown = grow(known, seen, most, widens=tables.can_widen)
-        if grown.widened:
-            tables.widen(name, [("value", *path) for path in grown.widened], WIDE)
-            existing = tables.rows(name)
-        return Json(grown.type, grown.since, limits, valid), existing
-
     def _overlaps(self, run: _Run, name: str, existing: DataFrame, spans: list[Span]) -> bool:
         """Whether a batch begins before the end of the table."""
         if name not in run.ends:
@@ -297,42 +222,8 @@ class Ingestion:
         return any(span.start < ends.get(span.partition, 0) for span in spans)
 
 
-def decoder_of(plan: Plan) -> str:
-    """A short name of the decoder, which changes with its options and with the version."""
-    try:
-        version = metadata.version("tidelog")
-    except metadata.PackageNotFoundError:
-        version = "unknown"  # the job runs from its sources
-    options = repr((version, plan.key, plan.value, plan.limits, plan.registry))
-    stable = ADDRESS.sub("", options)
-    kind = "json" if plan.value is None else type(plan.value).__name__.lower()
-    return f"{kind}-{hashlib.sha256(stable.encode()).hexdigest()[:12]}"
-
-
-def table_of(topic: str) -> str:
-    return f"tables/{topic}"
-
-
 def compact(tables: Tables, topics: list[str]) -> None:
     """Merge the small files in the tables of these topics."""
     for topic in topics:
         if tables.rows(table_of(topic)) is not None:
             tables.compact(table_of(topic))
-
-
-def _widen(
-    tables: Tables, name: str, existing: DataFrame | None, columns: Columns
-) -> DataFrame | None:
-    """The table, after columns have got the wider types that new schemas give them."""
-    changed = widened(_value_type(existing), columns.shape)
-    for path, kind in changed if tables.can_widen else ():
-        tables.widen(name, [("value", *path)], kind)
-    return tables.rows(name) if changed else existing
-
-
-def _value_type(existing: DataFrame | None) -> StructType:
-    """The type of a table's values so far."""
-    if existing is None or "value" not in existing.columns:
-        return StructType()
-    kept = existing.schema["value"].dataType
-    return kept if isinstance(kept, StructType) else StructType()

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from tidelog_pipelines import failures
 from tidelog_pipelines.failures import JobFailed
-from tidelog_pipelines.jobs.ingestion import QUARANTINE, table_of
+from tidelog_pipelines.jobs.ingestion import QUARANTINE
+from tidelog_pipelines.jobs.plan import table_of
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import SparkSettings, located, pairs, parse, setting
 from tidelog_pipelines.sinks import identities, upkeep

@@ -12,9 +12,11 @@ from pyspark.sql import SparkSession
 from tidelog_pipelines import failures
 from tidelog_pipelines.jobs.ingest import IngestSettings, plan
 from tidelog_pipelines.jobs.replaying import Choice, Replay, Replayed
+from tidelog_pipelines.jobs.value_formats import registry_plan
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import SparkSettings, like, located, parse, setting
 from tidelog_pipelines.sinks.claims import claimed, require_directory, turn
+from tidelog_pipelines.sources.registry import RegistryClient
 
 ABOUT = """\
 Decode the records in quarantine again, with these options. A record that passes moves to the table
@@ -26,6 +28,8 @@ DECODER = (
     "value_format",
     "schema",
     "message",
+    "schema_registry",
+    "schema_registry_auth",
     "avro_registry_header",
     "avro_schema_id",
     "max_value_bytes",
@@ -49,6 +53,8 @@ class ReplaySettings(SparkSettings):
     value_format: str = like(IngestSettings, "value_format")
     schema: str = like(IngestSettings, "schema")
     message: str = like(IngestSettings, "message")
+    schema_registry: str = like(IngestSettings, "schema_registry")
+    schema_registry_auth: str = like(IngestSettings, "schema_registry_auth")
     avro_registry_header: bool = like(IngestSettings, "avro_registry_header")
     avro_schema_id: int = like(IngestSettings, "avro_schema_id")
     max_value_bytes: int = like(IngestSettings, "max_value_bytes")
@@ -82,6 +88,8 @@ def parsed(arguments: list[str]) -> ReplaySettings:
 def replay(settings: ReplaySettings) -> int:
     """Run the job in its own session."""
     require_directory(settings.out)
+    if (registered := registry_plan(settings.of_ingest.source)) is not None:
+        RegistryClient(registered.registry).require()
     if settings.dry_run:
         return _replay(settings)
     with claimed(located(settings.out)):

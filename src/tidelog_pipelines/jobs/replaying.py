@@ -7,18 +7,20 @@ removes it. So a record is never in neither, and never twice in a table.
 
 from collections.abc import Sequence
 from typing import NamedTuple
+from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import StructType
 
 from tidelog_pipelines.failures import JobFailed
-from tidelog_pipelines.jobs.ingestion import QUARANTINE, Ingestion, Plan, decoder_of, table_of
+from tidelog_pipelines.jobs.ingestion import QUARANTINE
+from tidelog_pipelines.jobs.plan import Plan, decoder_of, table_of
+from tidelog_pipelines.jobs.value_columns import ValueColumns
 from tidelog_pipelines.sinks import merges, quarantine
 from tidelog_pipelines.sinks.columns import TableMismatch, check_columns
-from tidelog_pipelines.sinks.tables import RECORD, DeltaTables
+from tidelog_pipelines.sinks.tables import RECORD, Batch, DeltaTables
 from tidelog_pipelines.sources.checkpoint import Span
-from tidelog_pipelines.transformations.values.decoding import Format, Json, decoded, table_rows
+from tidelog_pipelines.transformations.values.decoding import Format, decoded, table_rows
 from tidelog_pipelines.transformations.values.python_decoding import REASON
 
 
@@ -64,9 +66,11 @@ class Replay:
     def try_out(self, topic: str) -> Replayed:
         """Decode the records of a topic without writing anything."""
         records, stuck = self._records(topic)
-        examined = self._decoded(records, self._plan.value or self._any_json())
-        existing = self._tables.rows(table_of(topic))
-        if existing is not None and not existing.isEmpty():
+        columns = ValueColumns(self._plan, self._tables, may_write=False)
+        value, existing = columns.prepare(topic, records, _batch())
+        examined = self._decoded(records, value)
+        # With a registry, each schema is compared with the table.
+        if existing is not None and self._plan.registry is None and not existing.isEmpty():
             check_columns(topic, existing.schema, examined.drop(REASON).schema)
         return _counted(topic, examined, stuck)
 
@@ -74,11 +78,7 @@ class Replay:
         """Decode the records of a topic, and move those that pass to its table."""
         records, stuck = self._records(topic)
         spans = _spans(records)
-        name = table_of(topic)
-        value = self._plan.value
-        if value is None:
-            existing = self._tables.rows(name)
-            value, _ = Ingestion(self._plan).grown(self._tables, name, existing, records)
+        value, _ = ValueColumns(self._plan, self._tables).prepare(topic, records, _batch())
         examined = self._decoded(records, value).persist()
         try:
             found = _counted(topic, examined, stuck)
@@ -101,9 +101,6 @@ class Replay:
     def _decoded(self, records: DataFrame, value: Format) -> DataFrame:
         return decoded(records.drop(REASON), self._plan.key, value)
 
-    def _any_json(self) -> Json:
-        return Json(StructType(), limits=self._plan.limits)
-
     def _insert(self, topic: str, rows: DataFrame, spans: Sequence[Span]) -> None:
         name = table_of(topic)
         path, existing = self._tables.path(name), self._tables.rows(name)
@@ -119,6 +116,11 @@ class Replay:
             # No record of the topic could be decoded so far: its columns are still open.
             merges.change_columns(self._spark, path, rows)
         merges.insert_missing(self._spark, path, rows, spans)
+
+
+def _batch() -> Batch:
+    """A batch of its own: what replay adds to the table of schemas was not added before."""
+    return Batch(f"replay-{uuid4().hex}", 0)
 
 
 def _spans(records: DataFrame) -> list[Span]:

@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from tidelog_pipelines.failures import JobFailed, sentence_for
-from tidelog_pipelines.jobs.ingestion import QUARANTINE, table_of
+from tidelog_pipelines.jobs.ingestion import QUARANTINE
+from tidelog_pipelines.jobs.plan import table_of
 from tidelog_pipelines.sinks.tables import Tables, within
 from tidelog_pipelines.sources.checkpoint import Checkpoint, Ends, Span, spans_between
 

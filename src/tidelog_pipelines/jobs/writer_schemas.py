@@ -63,8 +63,9 @@ class _Known:
 
 
 class WriterSchemas:
-    def __init__(self, plan: RegistryPlan, tables: Tables) -> None:
+    def __init__(self, plan: RegistryPlan, tables: Tables, *, may_write: bool = True) -> None:
         self._plan = plan
+        self._may_write = may_write
         self._tables = tables
         self._client = RegistryClient(plan.registry)
         self._topics: dict[str, _Known] = {}
@@ -101,7 +102,7 @@ class WriterSchemas:
             message, references = ".".join(map(str, key[1])), json.dumps(schema.references)
             reason = known.refused.get(key)
             rows.append((topic, number, key[0], message, schema.text, references, reason))
-        if rows and self._plan.reader is None:
+        if rows and self._plan.reader is None and self._may_write:
             frame = self._tables.frame(rows, ROWS).withColumn("date", f.current_date())
             self._tables.append(TABLE, frame, batch, part=f"{topic}-{first}")
         return unknown

@@ -1,0 +1,52 @@
+"""What `ingest` and `replay` do with records: plain values from their settings."""
+
+import hashlib
+import re
+from importlib import metadata
+from typing import NamedTuple
+
+from tidelog_pipelines.jobs.writer_schemas import RegistryPlan
+from tidelog_pipelines.settings import KafkaSettings
+from tidelog_pipelines.transformations.values.decoding import Format, Raw, Text
+from tidelog_pipelines.transformations.values.strict_json import DEFAULT_LIMITS, Limits
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+"""The part of a function's repr that differs from process to process."""
+
+
+class Plan(NamedTuple):
+    """The plan of an ingestion, which a Connect server can unpickle."""
+
+    kafka: KafkaSettings
+    out: str
+    format: str
+    checkpoint: str
+    key: Raw | Text
+    value: Format | None
+    """None for JSON whose type is inferred and grows."""
+    compact_every: int
+    skips_deleted: bool = False
+    """Whether to go on without a topic that was deleted."""
+    limits: Limits = DEFAULT_LIMITS
+    most_fields: int = 1_000
+    dead_letter_topic: str = ""
+    registry: RegistryPlan | None = None
+    """For values that are decoded with schemas of a registry."""
+    partition_by: tuple[str, ...] = ("date",)
+    """The columns that partition the new tables of topics."""
+
+
+def decoder_of(plan: Plan) -> str:
+    """A short name of the decoder, which changes with its options and with the version."""
+    try:
+        version = metadata.version("tidelog")
+    except metadata.PackageNotFoundError:
+        version = "unknown"  # the job runs from its sources
+    options = repr((version, plan.key, plan.value, plan.limits, plan.registry))
+    stable = _ADDRESS.sub("", options)
+    kind = "json" if plan.value is None else type(plan.value).__name__.lower()
+    return f"{kind}-{hashlib.sha256(stable.encode()).hexdigest()[:12]}"
+
+
+def table_of(topic: str) -> str:
+    return f"tables/{topic}"
