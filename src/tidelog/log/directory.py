@@ -122,8 +122,8 @@ class LogDirectory:
         """Whether the directory on disk belongs to this topic.
 
         partition.metadata is written with the first record and synced with the first flush, so
-        after power loss a directory may hold records without this file. The directory still counts
-        as the topic's own, unless its records were flushed or may be from an earlier namesake.
+        after power loss a directory may hold records without this file. If its records were never
+        flushed and no earlier topic had the same name, the directory still belongs to this topic.
         """
         if (known := self.topic_id(partition)) is not None and known != topic_id:
             return Belonging.NO
@@ -304,7 +304,7 @@ class LogDirectory:
         return name
 
     def restore(self, name: str) -> TopicPartition | None:
-        """Make a stray directory belong to the topic of its name, whatever its topic id.
+        """Make a stray directory belong to the topic in its name, even if its topic id differs.
 
         An operator calls this while no node uses the directory. The clean-shutdown mark is removed,
         so the partition is scanned in full and does not count as in sync. Returns None if the stray

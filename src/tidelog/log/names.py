@@ -85,7 +85,7 @@ def is_stray_directory(directory: str) -> bool:
 
 
 def stray_partition(directory: str) -> TopicPartition | None:
-    """The partition in the name of a stray directory, with a topic name that may have been cut.
+    """The partition in the name of a stray directory. A long topic name may have been cut.
 
     Returns None for any other name.
     """

@@ -84,12 +84,13 @@ class PartitionLog(ReadableLog):
 
         If the last stop was not clean, loading scans and fsyncs the log from the recovery point on,
         so no reader sees a record that power loss could still remove. If writes may be lost,
-        loading cuts the log after the last valid batch. A recovery point of None means that it is
-        unknown.
+        loading cuts the log after the last valid batch. `recovery_point` is None if the recovery
+        point is unknown.
 
-        The log calls `lower_recovery_point` before it is cut below the recovery point, to
-        checkpoint the lower one. It calls `before_change` before the first change of its files. It
-        calls `before_gap` before it takes the first gap that compaction has left in the offsets.
+        Before the log is cut below the recovery point, it calls `lower_recovery_point`, which
+        checkpoints the new recovery point. It calls `before_change` before the first change of its
+        files. It calls `before_gap` before its offsets get their first gap, which only compaction
+        may cause.
         """
         loader = LogLoader(
             disk,
@@ -152,9 +153,9 @@ class PartitionLog(ReadableLog):
     ) -> Appended | AppendRefused:
         """Write the leader's batches byte for byte, except a partial last batch.
 
-        If compaction has left no gaps in this log so far, batches behind a gap in the offsets are
-        left out as well. The next fetch then asks the leader for the missing offset. The leader
-        confirms the gap, or reports that its log is damaged (F54).
+        If this log has no gaps from compaction so far, batches after a gap in the offsets are left
+        out as well. The next fetch then asks the leader for the missing offset. The leader confirms
+        the gap, or reports that its log is damaged (F54).
         """
         found = check_replicated(batches, newest_epoch, has_gaps=self.was_cleaned)
         if isinstance(found, AppendRefused):
@@ -183,9 +184,9 @@ class PartitionLog(ReadableLog):
         return first.base_offset > end and (is_compacted or end > self.log_start_offset)
 
     def _start_inside_batch(self, first: BatchHeader) -> bool:
-        """Prepare an empty log that starts inside `first` to take that whole batch.
+        """Prepare an empty log whose start offset lies inside `first` to append that whole batch.
 
-        Returns False if the log is not empty, or if it starts past the batch.
+        Returns False if the log is not empty, or if its start offset lies past the batch.
         """
         start = self.log_start_offset
         if start != self.log_end_offset or first.last_offset < start:
@@ -195,7 +196,7 @@ class PartitionLog(ReadableLog):
         return True
 
     def assign_epoch(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """Record that a leader epoch begins at this offset, even if it never gets a record."""
+        """Record that an epoch begins at this offset, even if the epoch never gets a record."""
         self._tail.epochs.announce(epoch, start_offset)
 
     # -- cutting
@@ -216,8 +217,8 @@ class PartitionLog(ReadableLog):
         self._before_cut(end)
         self._deleted.add(segments.drop_from(keep + 1), self._removal_due())
         segments.active.truncate(position, end)
-        # Without an fsync, power loss could bring the cut bytes back behind the next append. Cuts
-        # are rare, so the fsync may run here.
+        # Without an fsync, the cut bytes could reappear after the next append if power is lost.
+        # Cuts are rare, so the fsync may block the node's thread.
         segments.active.file.sync()
         self._disk.sync_directory(self.directory)
         self._end_at(end)
@@ -285,8 +286,8 @@ class PartitionLog(ReadableLog):
         if count == len(self._tail.segments):
             self._tail.roll(self.log_end_offset, now)
         dropped = self._tail.segments.drop_first(count)
-        # Write the epochs before the files are renamed. If this is interrupted, the epochs show
-        # the next start that these segments were deleted, not lost.
+        # Write the epochs before the files are renamed. If the process ends in between, the next
+        # start sees from the epochs that these segments were deleted, not lost.
         self.advance_log_start(max(self._tail.segments.first.base_offset, self.log_start_offset))
         self._deleted.add(dropped, self._removal_due())
         self._tail.snapshots.keep_only(self._tail.segments.first.base_offset, self.log_end_offset)

@@ -1,7 +1,7 @@
 """The read side of a partition's log: reads, look-ups by time, leader epochs, index repair.
 
-Invariant: a read returns only batches that were written to this log. If offsets are missing that
-compaction did not remove, a read ends before the gap, and a read at the gap fails (F54).
+Invariant: a read returns only batches that were written to this log. If offsets are missing, but
+not because of compaction, a read ends before the gap, and a read at the gap fails (F54).
 """
 
 from collections.abc import Callable
@@ -74,7 +74,7 @@ class ReadableLog:
 
     @property
     def first_segment_offset(self) -> Offset:
-        """The base offset of the oldest segment, at or before the log start offset."""
+        """The base offset of the oldest segment, which is at or before the log start offset."""
         return self._tail.segments.first.base_offset
 
     # -- reading

@@ -1,7 +1,7 @@
 """Kafka's small text files: offset checkpoints, epochs, meta.properties.
 
-Invariant: whatever bytes a file holds, its reader returns the valid lines and whether all lines
-were valid. An absent file is valid and empty. A last line without a newline is torn and ignored.
+Invariant: a reader accepts any bytes. It returns the valid lines, and whether all lines were valid.
+An absent file is valid and empty. A last line without a newline is torn and ignored.
 """
 
 import binascii
@@ -138,7 +138,7 @@ def read_meta_properties(disk: Disk) -> MetaProperties | None:
 
 
 def read_meta_copy(disk: Disk) -> MetaProperties | None:
-    """The content of Tidelog's copy of meta.properties; None unless its checksum matches."""
+    """The content of Tidelog's copy of meta.properties; None if its checksum does not match."""
     return decode_meta_copy(_content(disk, names.META_PROPERTIES_COPY))
 
 

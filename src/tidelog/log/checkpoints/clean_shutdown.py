@@ -2,10 +2,10 @@
 
 Invariant: while the mark exists, no data log in the directory has changed since a clean shutdown.
 The mark names the broker epoch of that shutdown. Opening the directory does not change the mark.
-The mark is removed durably before the first change of a data log. If a start is interrupted before
-that change, the mark remains, and the next start still counts as one after a clean shutdown. The
-mark does not cover the metadata log, which changes as soon as a node starts. As in Kafka, every
-start checks the metadata log.
+The mark is removed durably before the first change of a data log. If a process ends before that
+change, the mark remains, and the next process still starts as after a clean shutdown. The mark does
+not cover the metadata log, which changes as soon as a node starts. As in Kafka, every start checks
+the metadata log.
 """
 
 import json
@@ -26,7 +26,8 @@ class CleanShutdown(NamedTuple):
     broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
     """The broker epoch of the shutdown; -1 when the mark does not name it."""
     incarnation: UUID | None = None
-    """The incarnation id that a later process added to the mark before it registered, if any."""
+    """The incarnation id that the next process added before it registered; None if it added
+    none."""
 
 
 class CleanShutdownMark:
@@ -38,7 +39,8 @@ class CleanShutdownMark:
         """The content of the mark when the directory was opened."""
         self._is_there = self.found.was_clean
         self._registering: tuple[BrokerEpoch, UUID] | None = None
-        # Sync the names of the partition directories, because a killed process may not have.
+        # Sync the names of the partition directories, because a killed process may have left them
+        # unsynced.
         disk.sync_directory("")
 
     @property

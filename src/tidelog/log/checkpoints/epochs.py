@@ -47,12 +47,12 @@ class LeaderEpochs:
         return tuple(self._entries)
 
     def assign(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """Record the start of an epoch, unless it is already known, and write the file."""
+        """Record the start of an epoch; write the file if the entries changed."""
         if self._assign(epoch, start_offset):
             self.write()
 
     def announce(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """Record the start of an epoch without records; the first append in it writes the file."""
+        """Record the start of an epoch without records; its first append writes the file."""
         if self._assign(epoch, start_offset):
             self.is_written = False
 
@@ -61,7 +61,7 @@ class LeaderEpochs:
         self._assign(epoch, start_offset)
 
     def end(self, requested: LeaderEpoch, log_end_offset: Offset) -> EpochEnd:
-        """The largest epoch up to `requested`, and its end offset, as in OffsetForLeaderEpoch."""
+        """The largest known epoch up to `requested`, and its end offset (OffsetForLeaderEpoch)."""
         if requested == NO_EPOCH:
             return EpochEnd(NO_EPOCH, NO_OFFSET)
         if requested == self.latest:

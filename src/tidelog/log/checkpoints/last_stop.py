@@ -2,11 +2,11 @@
 
 A process that is killed loses no write, because the operating system keeps unsynced data until the
 data is on disk. Only power loss or a crash of the operating system loses unsynced data. The file
-`machine-boot` tells these cases apart. It names the boot of the machine in which every log of the
-directory was last valid. If the machine has not booted since, invalid bytes in a log are damage,
-and valid batches behind them are kept. If the machine has booted, invalid bytes past the recovery
-point may come from a write that was not synced. The bytes behind them may then be older than the
-bytes before them.
+`machine-boot` tells these cases apart. It holds the id of the machine boot in which every log of
+the directory was last known to be valid. If the machine has not booted since then, invalid bytes in
+a log are damage, and the valid batches after them are kept. If the machine has booted, invalid
+bytes past the recovery point may come from a write that was not synced. The bytes after them may
+then be older than the bytes before them.
 """
 
 from enum import Enum
@@ -35,7 +35,8 @@ class BootMark:
     def set(self) -> None:
         """Record that every log of the directory is valid in this boot of the machine.
 
-        The file needs no fsync, because whatever power loss leaves of it cannot name a later boot.
+        The file needs no fsync. Power loss may damage the file, but then the machine boots, and no
+        old content of the file equals the new boot id.
         """
         boot = self._disk.boot_id()
         if boot is not None and not self.is_current:

@@ -20,8 +20,8 @@ _COPY = "tidelog_copy"
 _TOPIC_ID = re.compile(r"^topic_id:\s*(\S+)", re.MULTILINE)
 _TOPIC_ID_COPY = re.compile(rf"{_COPY}: (\S+)(?: ([0-9]+))? ([0-9a-f]{{8}})")
 RESTORED = b"restored\n"
-"""Content that `tidelog stray restore` writes. With it, the operator declares that the directory
-belongs to the topic of its name."""
+"""Content that `tidelog stray restore` writes. With this content, the operator declares that the
+directory belongs to the topic in its name."""
 HELD = b"held\n"
 """Content that replaces a missing or damaged id if the records may belong to another topic of the
 same name. The directory stays held at every start until an operator restores it."""

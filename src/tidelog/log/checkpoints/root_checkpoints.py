@@ -1,7 +1,7 @@
 """The checkpoints in the root of a log directory: offsets of all its partitions.
 
 Invariant: a clean shutdown writes the offsets of all partitions. If a log has no valid recovery
-point after a clean shutdown, it may be incomplete (F54, F59). The files are fsynced only on
+point after a clean shutdown, the log may be incomplete (F54, F59). The files are fsynced only on
 request, because an fsync can block the node for long. If power loss leaves an old file, the scan of
 a log takes longer. If power loss leaves a torn file, the log is scanned in full.
 """
@@ -25,9 +25,9 @@ _WRITTEN_AT_A_STOP = (
 
 class RootCheckpoints:
     def __init__(self, disk: Disk, present: Collection[TopicPartition], *, was_clean: bool) -> None:
-        """`present` are the partitions that have a directory.
+        """`present` lists the partitions that have a directory.
 
-        If there are any, every checkpoint must exist after a clean shutdown.
+        If it is not empty, every checkpoint must exist after a clean shutdown.
         """
         self._disk = disk
         self._written: dict[str, bytes] = {}
@@ -56,7 +56,7 @@ class RootCheckpoints:
     ) -> Offset | None:
         """The checkpointed recovery point of a log; None when it is unknown.
 
-        If the directory is missing, its records below this offset had been fsynced and are lost.
+        If the partition's directory is missing, the fsynced records below this offset are lost.
         """
         if not is_present:
             return self._missing.pop(partition, 0)
@@ -69,7 +69,7 @@ class RootCheckpoints:
         return partition in self.cleaned or (is_compacted and not self._knows_cleaned)
 
     def note_cleaned(self, partition: TopicPartition) -> None:
-        """Record durably that compaction leaves gaps in this log, before the log gets its first."""
+        """Record durably that compaction leaves gaps in this log; called before the first gap."""
         self.cleaned.setdefault(partition, 0)
         self._write(names.CLEANER_CHECKPOINT, self.cleaned, durable=True)
 
@@ -87,7 +87,7 @@ class RootCheckpoints:
         self._missing = {}
 
     def lower_recovery_point(self, partition: TopicPartition, offset: Offset) -> None:
-        """Checkpoint a lower recovery point, before the log is cut to it and written again."""
+        """Checkpoint a lower recovery point; called before the log is truncated to that offset."""
         if self.recovery_points.get(partition, 0) > offset:
             self.recovery_points[partition] = offset
             self._write(names.RECOVERY_POINT_CHECKPOINT, self._all_recovery_points, durable=True)

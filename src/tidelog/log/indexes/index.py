@@ -3,7 +3,7 @@
 An entry is a key and a value. Keys increase strictly from entry to entry, and values never
 decrease. New entries stay in memory until they fill a page, which is then written. Written entries
 are searched on disk, so the memory of an index does not depend on the size of its segment. Kafka
-leaves zeros behind the last entry of a preallocated index. These zeros are cut when the index is
+leaves zeros after the last entry of a preallocated index. These zeros are cut when the index is
 first used, and are never read as entries.
 
 An index is derived from its segment and has no checksum. Callers therefore compare each entry with
@@ -19,7 +19,7 @@ from tidelog.model.ids import Millis, Offset
 
 _PENDING_BYTES = 4096
 _SCAN_ENTRIES = 512
-"""The number of entries to read at once at the end of a binary search."""
+"""A binary search stops at this number of entries and reads them at once."""
 
 _KEY, _VALUE = 0, 1
 

@@ -17,9 +17,9 @@ SMALL = 8 * 1024 * 1024
 def confirmed_max_timestamp(segment: Segment) -> Millis:
     """The largest timestamp, confirmed by the batches.
 
-    For a small segment, all headers are read once. For a large segment, two checks are enough: the
-    last entry of the time index names a batch with its timestamp, and the last batch is not newer.
-    If a check fails, StillIndexing is raised until all headers have been read.
+    For a small segment, all headers are read once. For a large segment, two checks are enough. The
+    last entry of the time index must have the timestamp of its batch, and the last batch must not
+    be newer. If a check fails, StillIndexing is raised until all headers have been read.
     """
     if segment.is_time_confirmed:
         return segment.max_timestamp

@@ -1,6 +1,6 @@
 """Finds an offset by timestamp: the time index selects a range, and a job reads its batches.
 
-A search unpacks batches in which a client may have sent anything, so the search has limits. When a
+A search unpacks batches from clients, which may contain anything, so the search has limits. When a
 limit is reached, or when records cannot be read, the result is the first offset that was not
 examined. No matching record lies before that offset, so a consumer that starts there misses
 nothing.
@@ -111,7 +111,7 @@ class NewestSearch:
 
     work: ClassVar[Work] = Work.COMPUTE
     timestamp: Millis
-    """The largest timestamp of the segments that end below the limit; -1 if there is none."""
+    """The largest timestamp of the segments that end below the limit; -1 if no segment does."""
     whole: Stretch | None
     """The range of the segment that holds `timestamp`, from the batch with that timestamp on."""
     rest: Stretch | None
@@ -178,7 +178,7 @@ def _first_not_older(
 ) -> Steps[TimestampOffset | None]:
     """The first record of a batch at or past `start` with at least this timestamp.
 
-    If the records cannot all be examined, the result is the first offset that was not examined.
+    If some records cannot be examined, the result is the first offset that was not examined.
     """
     header = batch.header
     unseen = header.base_offset

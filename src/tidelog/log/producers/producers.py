@@ -1,8 +1,8 @@
 """The state of idempotent and transactional producers in this log.
 
 Invariant: the state follows from the batches below `end_offset`, except that idle producers expire.
-After a truncation the state is rebuilt, so a duplicate is never answered with an offset that no
-longer exists.
+The state is rebuilt after a truncation. Otherwise, the answer to a duplicate could name an offset
+that no longer exists.
 """
 
 from collections import deque
@@ -81,7 +81,7 @@ class ProducerStates:
     # -- before an append
 
     def duplicate_of(self, header: BatchHeader) -> BatchSpan | None:
-        """The appended batch that this batch repeats; None if it is new."""
+        """The appended batch that this batch repeats; None if this batch is new."""
         entry = self.entries.get(header.producer_id)
         if entry is None or entry.epoch != header.producer_epoch:
             return None

@@ -1,9 +1,9 @@
 """Checks cheaply whether the segments of a log are contiguous (F54).
 
-For each segment, the last index entry and the batches behind it are read. The next segment must
-begin where these batches end. Only a log in which compaction has run may have gaps. The setting
-cleanup.policy=compact alone does not allow a gap. Even in a compacted log, a segment never begins
-before the previous segment ends.
+For each segment, the last index entry and the batches from that entry on are read. The next segment
+must begin where these batches end. Only a log in which compaction has run may have gaps. The
+setting cleanup.policy=compact alone does not allow a gap. Even in a compacted log, a segment never
+begins before the previous segment ends.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ class ContinuityVerdict(NamedTuple):
     """The end offset of the last valid segment."""
     tails: tuple[Tail, ...]
     problem: str | None
-    """What is wrong with the first invalid segment; None if there is none."""
+    """What is wrong with the first invalid segment; None if all segments are valid."""
 
 
 def tail_of(segment: Segment, *, has_gaps: bool) -> Tail:
@@ -67,7 +67,7 @@ def check(
 
     If a segment does not begin where the previous segment ends, either of the two may be wrong,
     because no checksum covers offsets. Both then count as invalid, and the caller scans them. The
-    caller always scans the segments behind the first `count`.
+    caller always scans the segments after the first `count`.
     """
     tails: list[Tail] = []
     end = segments[0].base_offset if segments else 0
@@ -124,12 +124,12 @@ def readable(
     has_gaps: bool,
     epochs: LeaderEpochs | None,
 ) -> tuple[int, Offset | None]:
-    """The number of bytes from `position`, a batch boundary, that have contiguous offsets.
+    """The number of bytes after the batch boundary `position` whose batches are contiguous.
 
     Only these bytes may be served. No checksum covers offsets, so only this check detects wrong
-    offsets. The second result is the offset at which the batches break off, if they do. Raises
-    BrokenChainError if the first batch does not hold `offset`. If `epochs` is given, leader epochs
-    and checksums are verified as well.
+    offsets. The second result is the expected offset of the first missing or broken batch, if there
+    is one. Raises BrokenChainError if the first batch does not hold `offset`. If `epochs` is given,
+    leader epochs and checksums are verified as well.
     """
     end, checks_sums = position + length, epochs is not None
     first, checked_to = segment.summed if checks_sums else segment.chained

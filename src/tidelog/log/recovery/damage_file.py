@@ -14,7 +14,7 @@ from tidelog.model.ids import Offset
 
 
 def read(disk: Disk, directory: str) -> list[tuple[Offset, Offset]]:
-    """The damaged ranges; if the file is unreadable, the range (0, 0), so that all is scanned."""
+    """The damaged ranges; an unreadable file gives (0, 0), so that loading scans the whole log."""
     pairs, was_sound = checkpoints.read_pairs(disk, _path(directory))
     return pairs if was_sound else [(0, 0)]
 

@@ -1,10 +1,10 @@
 """Files that an interrupted deletion or compaction leaves in a partition's directory.
 
 `.deleted` and `.cleaned` files are removed. A `.swap` file is the finished result of a compaction
-that was interrupted before it replaced segments. The file replaces them now, unless a `.cleaned`
-file beside it shows that the compaction was not complete. Without compaction nothing may replace a
-segment, so in a log that is not compacted `.swap` and `.cleaned` files are set aside. A damaged
-`.swap` file is set aside too, because it would replace valid records (F54).
+that was interrupted before it replaced segments. Loading completes this replacement. If a
+`.cleaned` file shows that the compaction did not finish, loading removes the `.swap` file instead.
+In a log that is not compacted, nothing may replace a segment, so `.swap` and `.cleaned` files are
+set aside. A damaged `.swap` file is set aside too, because it would replace valid records (F54).
 """
 
 from collections.abc import Callable
@@ -78,7 +78,10 @@ def _is_unwanted(disk: Disk, directory: str, name: str, is_compacted: bool) -> b
 
 
 def _is_sound(disk: Disk, path: str, base_offset: Offset) -> bool:
-    """Whether all batches in the file are valid. A file that replaces a segment must have some."""
+    """Whether all batches in the file are valid.
+
+    A file that replaces a segment must not be empty.
+    """
     file = disk.open(path)
     try:
         for _ in scan.batches(file, 0, file.size, base_offset):

@@ -59,7 +59,7 @@ class LogLoader:
         *,
         was_cleaned: bool,
     ) -> None:
-        """A recovery point of None means that it is unknown."""
+        """`recovery_point` is None if the recovery point is unknown."""
         self._disk = disk
         self._before_change = before_change
         self._directory = directory
@@ -70,8 +70,8 @@ class LogLoader:
         self._notes: list[str] = []
         self._doubts: list[str] = []
         self._suspicions: list[str] = []
-        """Reasons to scan the log. If the scan does not find every record, they are added to
-        `_doubts`: the log may be incomplete."""
+        """Reasons to scan the log. If the scan does not find every record, the log may be
+        incomplete, and these reasons are added to `_doubts`."""
         self._without_log: list[Offset] = []
         """Base offsets of segments whose log file is missing while other files exist."""
         self._damages: list[Damage] = []
@@ -240,7 +240,7 @@ class LogLoader:
     # -- epochs
 
     def _had_epochs(self) -> bool:
-        """Whether the last process must have written the leader epochs, since it wrote records."""
+        """Whether the last process wrote records, so that it must have written the epochs."""
         has_lost_nothing = self._last_stop is not LastStop.UNKNOWN
         return (self._recovery_point or 0) > self._log_start or (
             has_lost_nothing and any(segment.size for segment in self._segments)

@@ -1,4 +1,4 @@
-"""Finds the next valid batches behind broken ones in one segment."""
+"""Finds the next valid batches after broken ones in one segment."""
 
 from collections.abc import Iterator
 

@@ -1,8 +1,8 @@
 """Scans segments that may be invalid, and makes a contiguous log of them or reports the damage.
 
 Invariant: if power may have been lost, the log is cut at the first invalid bytes at or past the
-recovery point, because the bytes behind them may be older. Any other invalid bytes are damage to
-records that may have been acknowledged. This damage is reported, and valid batches behind it are
+recovery point, because the bytes after them may be older. Any other invalid bytes are damage to
+records that may have been acknowledged. This damage is reported, and valid batches after it are
 kept. A segment that does not fit at its base offset is set aside, not deleted.
 """
 
@@ -130,7 +130,7 @@ class SegmentRecovery:
         segment.reset_indexes()
         self.end_offset = segment.base_offset
         if self.end_offset < self._durable_to:
-            # A wrong epoch at the end of one segment must not invalidate the next.
+            # A wrong epoch at the end of one segment must not invalidate the next segment.
             self._epoch = NO_EPOCH
         self.scanned_bytes += segment.size
         position, size = 0, segment.size
@@ -154,7 +154,7 @@ class SegmentRecovery:
         return False
 
     def _trim(self, segment: Segment, position: int, holes: tuple[Hole, ...]) -> None:
-        """Remove invalid bytes behind the segment's last record. The log continues in the next
+        """Remove invalid bytes after the segment's last record. The log continues in the next
         segment."""
         self.notes.append(
             f"segment {segment.base_offset}: removed {segment.size - position} bytes behind its "
@@ -223,7 +223,7 @@ class SegmentRecovery:
             return f"offset {header.base_offset} comes after {self.end_offset - 1}"
         epoch = header.leader_epoch
         if epoch < self._epoch:
-            # These are old bytes behind newer ones, left by a truncation that was not fsynced.
+            # A truncation that was not fsynced has left these old bytes after newer ones.
             return f"leader epoch {epoch} comes after {self._epoch}"
         if (
             following is not None

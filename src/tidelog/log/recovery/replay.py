@@ -15,8 +15,8 @@ from tidelog.model.ids import Millis, Offset, ProducerId
 from tidelog.protocol.records.batch import BatchHeader
 
 _REFILL_ENTRIES = 32
-"""How many index entries to go back to find batches that a snapshot lacks. An index entry covers
-one large batch or several small ones.
+"""The number of index entries to go back to find batches that a snapshot lacks. An index entry
+covers one large batch or several small ones.
 """
 
 
@@ -44,7 +44,7 @@ def rebuild_producers(
     end: Offset,
     expired_before: Millis,
 ) -> ProducerStates:
-    """The state at `end`, from the newest snapshot that fits the batches and the batches after it.
+    """The state at `end`: the newest snapshot that fits this log, plus the batches after it.
 
     A snapshot may lack producers whose last batch is older than `expired_before`.
     """
@@ -68,8 +68,8 @@ def _refill_windows(
 ) -> bool:
     """Add each producer's earlier batches, which a snapshot lacks but clients may repeat (F44).
 
-    Returns False if the snapshot does not fit the last batches before its offset. It then belongs
-    to another offset or another partition, although its checksum is right (F54).
+    Returns False if the snapshot does not fit the last batches before its offset. The snapshot then
+    belongs to another offset or another partition, although its checksum is right (F54).
     """
     end, entries = producers.end_offset, producers.entries
     if any(one.batches and one.batches[-1].last_offset >= end for one in entries.values()):
@@ -121,7 +121,7 @@ def _some_way_before(segment: Segment, end: Offset) -> int:
 
 
 def _replay(segment: Segment, producers: ProducerStates, end: Offset) -> None:
-    """Apply the batches of one segment. A broken batch is missing from the state."""
+    """Apply the batches of one segment. Broken batches are skipped."""
     start = producers.end_offset
     for position, header in next_sound_batch.headers(segment, segment.position_before(start), end):
         if header.last_offset >= start:

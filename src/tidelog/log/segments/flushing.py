@@ -46,7 +46,7 @@ class FlushProgress:
             self.recovery_point = counts
 
     def truncated(self, offset: Offset) -> None:
-        """Lower the recovery point to the cut, because bytes written there later need an fsync."""
+        """Lower the recovery point to the new end, because later appends need another fsync."""
         self.recovery_point = min(self.recovery_point, offset)
         self._asked = min(self._asked, offset)
         self._in_flight = {asked: min(n, offset) for asked, n in self._in_flight.items()}

@@ -85,7 +85,7 @@ def batches(
 
 
 def resume_after(file: File, position: int, end: int, least: Offset) -> int | None:
-    """The position of the next valid batch behind a broken one; None if there is none.
+    """The position of the next valid batch after a broken one; None if no valid batch follows.
 
     The next base offset is expected soon after `least`, so its leading bytes equal those of `least`
     or are larger by one. A byte search finds candidates. A candidate counts only if its checksum

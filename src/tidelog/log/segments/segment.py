@@ -312,7 +312,7 @@ class Segment:
         self._find_max_timestamp()
 
     def _find_max_timestamp(self) -> None:
-        """Scan the batches behind the last time index entry, because the index is sparse."""
+        """Scan the batches from the last time index entry on, because the index is sparse."""
         self._max_timestamp = None
         largest, start = self.max_timestamp, 0
         if largest == NO_TIMESTAMP:
@@ -342,7 +342,7 @@ class Segment:
         self.unread_to = 0
 
     def cut_at(self, position: int, holes: tuple[Hole, ...]) -> None:
-        """Drop the bytes from a position on, to which no index entry refers any more."""
+        """Drop the bytes from `position` on; the caller has removed their index entries."""
         self.size = position
         self.file.truncate(position)
         self.holes = holes
@@ -352,7 +352,7 @@ class Segment:
             self.rebuild = IndexRebuild(self, self.index_interval, self.rebuild.reason)
 
     def seal(self) -> None:
-        """Write the indexes after the last append; the last time entry is the largest timestamp."""
+        """Write the indexes; the last entry of the time index then has the largest timestamp."""
         if self.max_timestamp != NO_TIMESTAMP:
             self.time_index.add(self.max_timestamp, self.offset_of_max_timestamp)
         self.offset_index.entries.write_out()

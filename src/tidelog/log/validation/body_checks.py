@@ -3,7 +3,7 @@
 The check reads only the beginning of the batch. Consecutive records differ at least in their
 offset, so even a compressed record takes some bits. Tiny records with equal timestamps compress
 best. Each of them takes 1.4 bytes with gzip, 4 with snappy and lz4, and 0.4 with zstd. If the
-header of a compressed batch counts more records than the batch has bytes, the records are counted
+header of a compressed batch states more records than the batch has bytes, the records are counted
 before the append (F64).
 """
 

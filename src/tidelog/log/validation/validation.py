@@ -144,7 +144,10 @@ def _is_batch(batches: memoryview, position: int) -> bool:
 
 
 def check_whole(batches: memoryview) -> list[tuple[int, BatchHeader]] | AppendRefused:
-    """Check all batches; returns (position, header) of each, without a partial one at the end."""
+    """Check all batches; returns (position, header) of each whole batch.
+
+    A partial last batch is ignored.
+    """
     found: list[tuple[int, BatchHeader]] = []
     position = 0
     while position + HEADER_SIZE <= len(batches):
