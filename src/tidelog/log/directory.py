@@ -166,7 +166,7 @@ class LogDirectory:
         return self.recovery_point(partition), sum(map(self._disk.size, logs))
 
     def hold(self, partition: TopicPartition) -> None:
-        """Mark a directory as held: an operator must decide whether it belongs to the topic."""
+        """Mark a directory as held, so that it is out of use until an operator has checked it."""
         path = partition_metadata.path_in(str(partition))
         self._disk.write_file(path, partition_metadata.HELD)
 

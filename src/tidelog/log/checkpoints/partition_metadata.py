@@ -24,7 +24,7 @@ RESTORED = b"restored\n"
 directory belongs to the topic in its name."""
 HELD = b"held\n"
 """Content that replaces a missing or damaged id if the records may belong to another topic of the
-same name. The directory stays held at every start until an operator restores it."""
+same name. A held directory is out of use at every start until an operator restores it."""
 
 
 class Belonging(Enum):
