@@ -1,8 +1,8 @@
 """A read-only view of a running node, for the simulator.
 
-Production code does not use this view. A checker looks at a node after every simulated event, so
-the view returns the node's own objects instead of copies, which would be slow. A checker must not
-change these objects.
+Production code does not use this view. A checker looks at a node after every simulated event.
+Copies would be slow, so the view returns the node's own objects. A checker must not change these
+objects.
 """
 
 from collections.abc import Callable, Collection, Mapping

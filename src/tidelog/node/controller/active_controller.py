@@ -66,7 +66,7 @@ class ActiveController:
         """
         self._probes: Channels[NodeId] = Channels(peers)
         self._refusing: set[NodeId] = set()
-        """Brokers whose ports refuse connections, and which are fenced for that reason."""
+        """Brokers that are about to be fenced because their ports refuse connections."""
         self._silenced: dict[NodeId, BrokerEpoch] = {}
         """Brokers that this controller fenced because they did not respond, with their epochs."""
         self._chores: dict[Callable[..., Sequence[MetadataRecord]], Timer] = {}

@@ -81,9 +81,9 @@ class Lifecycle:
         """Register this run. If an earlier start was interrupted, register that run first.
 
         The controller may have registered the interrupted run in a broker epoch that this run does
-        not know. If this node registers the interrupted run again, the controller returns its
-        epoch. This run then names that epoch as its previous broker epoch, which proves a clean
-        shutdown. The proof is right, because the interrupted run has not changed any log.
+        not know. If this node registers the interrupted run again, the controller returns the epoch
+        of that run. This run then names that epoch as its previous broker epoch, which proves a
+        clean shutdown. The proof is valid, because the interrupted run has not changed any log.
         """
         if self._interrupted is not None:
             self._send_registration(self._interrupted, self._settled)

@@ -2,12 +2,12 @@
 
 A client that loses its connection to a broker requests metadata at once, often before a new leader
 is elected. If the response names the old leader, librdkafka waits about a second before it asks
-again. If a response would name a leader whose connection was just lost, the response therefore
-waits for the election, which takes about 20 ms.
+again. Therefore, a response that would name a leader whose connection was just lost waits for the
+election, which takes about 20 ms.
 
 A client forgets a broker that is missing from a response. librdkafka (seen in 2.16) then also
-forgets the new leader of that broker's partitions, and again waits a second. A fenced broker is
-therefore still listed for LISTED_MS. Kafka, with its default session timeout, lists a failed broker
+forgets the new leader of that broker's partitions, and again waits a second. Therefore, a fenced
+broker is still listed for LISTED_MS. Kafka, with its default session timeout, lists a failed broker
 for at least the same time.
 
 Invariant: no response waits longer than PATIENCE_MS after the connection was lost, even if no new

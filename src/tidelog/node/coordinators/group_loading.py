@@ -113,8 +113,8 @@ class GroupLoading:
         self._token = self._jobs.start(job, replayed, failed)
 
     def _fail(self, offset: Offset) -> None:
-        # Some committed offsets are missing, and clients could not detect that. Without a shard,
-        # requests for these groups get NOT_COORDINATOR.
+        # Some committed offsets cannot be read. Clients would not notice missing offsets, so the
+        # groups are not served. Without a shard, requests for these groups get NOT_COORDINATOR.
         log.error(
             "%s: its groups are not served: no valid batch at offset %d",
             self._replica.partition,

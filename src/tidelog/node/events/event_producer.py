@@ -53,8 +53,8 @@ _FORGOTTEN = (
     ErrorCode.unknown_producer_id,
     ErrorCode.invalid_producer_epoch,
 )
-"""After one of these errors, the producer gets a new producer id and starts a new sequence. The
-topic was created again, or the old producer id has expired.
+"""One of these errors means that the topic was created again or that the producer id has expired.
+The producer then gets a new producer id and starts a new sequence.
 """
 
 log = logging.getLogger(__name__)

@@ -39,7 +39,8 @@ class Segments(NamedTuple):
     broken: str
     """A description of the damage after the valid part; empty if there is none."""
     has_more: bool
-    """Whether valid batches follow the damage. A crash tears only the last batches of a log."""
+    """Whether valid batches follow the damage. If so, the damage is not a torn write, because a
+    crash tears only the last batches of a log."""
 
     def epoch_at(self, offset: Offset) -> LeaderEpoch | None:
         """The epoch of an offset; None outside of the valid part."""

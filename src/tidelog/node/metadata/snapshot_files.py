@@ -1,4 +1,4 @@
-"""Snapshots of the metadata log, in files as Kafka names them: `<end offset>-<epoch>.checkpoint`.
+"""Snapshots of the metadata log, in files with Kafka's names: `<end offset>-<epoch>.checkpoint`.
 
 A snapshot consists of a header, the voters (KIP-853), batches of metadata records and a footer.
 Header and footer are control records. A file without its footer was not written completely. A file

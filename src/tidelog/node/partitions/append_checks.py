@@ -56,7 +56,8 @@ class AppendChecks:
     ) -> Resume:
         """Check and append the unchecked batches.
 
-        Returns the callback for the results of the batches that need no check.
+        Returns a callback, to which the caller passes the results of the batches that need no
+        check.
         """
         places = [place for place, result in enumerate(results) if result is UNCHECKED]
         unchecked = [

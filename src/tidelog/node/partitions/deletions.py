@@ -1,4 +1,4 @@
-"""DeleteRecords: deletion at the start of a partition, on every replica that could lead next.
+"""DeleteRecords: removes the oldest records of a partition, on every live replica.
 
 Invariant: a deletion is confirmed only when no live replica holds the deleted records, so that no
 new leader serves them again.

@@ -6,8 +6,8 @@ controller may have made the change, but its response was lost. The repeated req
 because the partition epoch has advanced.
 
 One replication event is recorded for each change that was made, when the response confirms the
-change. If the response was lost, the event is recorded when the image shows the change, provided
-that only this leader can have requested the change.
+change. If the response was lost, the event is recorded when the image shows the change. No event is
+recorded if the controller may have made the change by itself.
 """
 
 from collections.abc import Callable

@@ -318,7 +318,7 @@ class Partitions:
         return self._read_replicas.is_news(self._replicas[read.partition], follower)
 
     def _is_out_of_touch(self, replica: Replica) -> bool:
-        """Whether no controller answers and an in-sync follower has stopped fetching."""
+        """True if no controller answers and an in-sync follower has stopped fetching."""
         return self.cut_off_for_ms is not None and replica.has_stuck_follower(self.cut_off_for_ms)
 
     def fail_blocked_writes(self, cut_off_for_ms: Millis | None) -> None:

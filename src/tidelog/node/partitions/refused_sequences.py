@@ -1,11 +1,11 @@
 """Batches of idempotent producers that this broker refused because it did not lead the partition.
 
-A client sends several batches of a partition before the first is answered. If the broker begins to
-lead in between, it refuses the first batch and finds a gap in the sequence numbers of the second.
-The error OUT_OF_ORDER_SEQUENCE_NUMBER would then make librdkafka raise its producer epoch. It would
-send its unacknowledged batches again in the new epoch, and those that another leader has already
-appended would be in the log twice. So the second batch gets the same error as the first, and the
-client retries both in order (F44).
+A client sends several batches of a partition before the first is answered. If the broker becomes
+the leader between two batches, it has refused the first batch, and finds a gap before the sequence
+numbers of the second batch. The error OUT_OF_ORDER_SEQUENCE_NUMBER would then make librdkafka raise
+its producer epoch. librdkafka would send its unacknowledged batches again in the new epoch. Batches
+that another leader has already appended would then be in the log twice. To prevent this, the second
+batch gets the same error as the first batch, and the client retries both in order (F44).
 """
 
 from collections import OrderedDict
@@ -42,7 +42,7 @@ class RefusedSequences:
         records: memoryview | None,
         result: tuple[AppendResult, Offset],
     ) -> tuple[AppendResult, Offset]:
-        """The result for a batch that was not appended; it may differ from the one given."""
+        """The result to send for a batch that was not appended; it may replace the given one."""
         error = result[0].error
         if error is ErrorCode.not_leader_or_follower:
             self._note(partition, records)

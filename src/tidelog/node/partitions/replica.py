@@ -133,7 +133,7 @@ class Replica:
 
     @property
     def is_flush_due(self) -> bool:
-        """Whether the last append is not yet as durable as the flush policy requires."""
+        """Whether the flush policy requires an fsync that is not complete yet."""
         return self._flush_is_due
 
     def learn_high_watermark(self, high_watermark: Offset) -> None:

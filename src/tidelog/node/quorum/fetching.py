@@ -112,7 +112,10 @@ class QuorumFetching:
             self._fetch(self._turn)
 
     def discover(self, voter: NodeId, epoch: LeaderEpoch) -> None:
-        """Send a fetch to any node, whose error response names the leader and its address."""
+        """Send a fetch to any node.
+
+        Its error response names the leader and the leader's address.
+        """
         # The id of a bootstrap server is unknown. With epoch 0, even the leader answers with an
         # error, which names the leader's id and epoch.
         asked = 0 if voter == NO_NODE else epoch

@@ -1,6 +1,6 @@
 """Sends the quorum's requests to other voters, over two connections to each voter.
 
-One connection carries Vote, BeginQuorumEpoch and EndQuorumEpoch, the other connection carries
+One connection carries Vote, BeginQuorumEpoch and EndQuorumEpoch. The other connection carries
 fetches, so that a waiting fetch never delays a vote. A voter's address comes from its voter record,
 unless a leader has announced another address. A node that knows no voter asks the servers in
 controller.quorum.bootstrap.servers in turn.

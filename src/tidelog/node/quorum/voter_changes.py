@@ -1,9 +1,9 @@
 """AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter at the leader, and this node's own update.
 
 Each change is written as a record. A removal or an addition is answered when the record is
-committed. The request for an addition may ask for an earlier answer. As in Kafka, an update is
-answered when the record is written. If a voter finds a wrong endpoint in its own record, it sends
-an update to the leader.
+committed. If the request asks for it, an addition is answered earlier, when the record is written.
+As in Kafka, an update is always answered when the record is written. If a voter finds a wrong
+endpoint in its own record, it sends an update to the leader.
 """
 
 import logging

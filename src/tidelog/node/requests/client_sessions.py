@@ -98,7 +98,7 @@ class ClientSession:
             self._emit(StartReading(self.conn))
 
     def fill(self, answer: Answer, chunks: list[Chunk] | None) -> None:
-        """Set a response, or None for no response, and send all responses that are now in order."""
+        """Set a response (None if there is none), and send all responses whose turn has come."""
         assert not answer.is_ready
         answer.chunks, answer.is_ready = chunks, True
         if self.is_closed:

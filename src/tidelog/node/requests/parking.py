@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Any, Literal, TypeAlias
 
 Resume: TypeAlias = Callable[[Any], None]
-"""Called once with the effect's result; the handler continues from there."""
+"""Called once with the effect's result; the handler then continues."""
 
 
 class _Parked(Enum):

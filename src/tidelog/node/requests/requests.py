@@ -190,7 +190,7 @@ class Requests:
         self._slices.later(begin, _label(session, header))
 
     def _has_room(self, session: ClientSession, api: Api, size: int) -> bool:
-        """Whether a long request may wait; its size matters only if other long requests wait."""
+        """Whether a long request may be queued; if the queue is empty, any size is allowed."""
         if self._queued_bytes and self._queued_bytes + size > QUEUED_BYTES:
             session.close(f"sent {api.name} while too many long requests wait")
             return False
@@ -327,12 +327,12 @@ class _Call:
             self.session.fail(error)
 
     def go_on(self, result: Any) -> None:
-        """Continue with a result. The current event may belong to another request."""
+        """Continue the handler with a result, which another request's event may have caused."""
         if self.is_asking:
             self.early = (result,)
             return
         if self.is_held and self.session.is_closed:
-            return  # its connection is closed, which ends a request in slices
+            return  # a request in slices ends when its connection closes
         try:
             self._requests.newest(self.request)
             self._requests.drive(self, result)

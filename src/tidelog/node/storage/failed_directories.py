@@ -6,8 +6,8 @@ replicas in the directory get KAFKA_STORAGE_ERROR, and the broker informs the co
 loses its last directory or the directory of the metadata log, the node stops. Other nodes notice
 the end of a process at once.
 
-The code that meets a failure only sets a timer, and the failure is handled when the timer fires. No
-partition therefore disappears in the middle of an append.
+The code that meets a failure only sets a timer, and the failure is handled when the timer fires.
+Therefore, no partition disappears in the middle of an append.
 """
 
 import logging

@@ -72,7 +72,7 @@ class Storage:
 
     @property
     def previous_broker_epoch(self) -> BrokerEpoch:
-        """The broker epoch of the last clean shutdown; -1 unless all directories agree on it."""
+        """The epoch of the last clean shutdown; -1 if the directories differ or one has failed."""
         epochs = {one.previous_broker_epoch for one in self._directories.values()}
         is_whole = len(self._directories) == len(self._counts)
         return epochs.pop() if is_whole and len(epochs) == 1 else NO_BROKER_EPOCH

@@ -1,8 +1,8 @@
 """The topic deletions that this run has read from the metadata before it opened partitions.
 
-A partition directory without a readable topic id belongs to the topic of its name. The exception is
-a name that another topic had while this node was down. When the node reads the metadata at its
-start, it then finds the record that deleted the other topic, unless a leader's snapshot has
+If a partition directory has no readable topic id, it belongs to the topic in its name, unless
+another topic had this name while the node was down. In that case, the node finds the record that
+deleted the other topic when it reads the metadata at its start. A leader's snapshot may have
 replaced this record.
 """
 
