@@ -2,7 +2,9 @@
 
 ISR (partitions): every replica of the maximal in-sync set holds the record, and the committed
 in-sync set has at least min.insync.replicas members.
-Quorum (the metadata log): a majority of voters holds the record and a record of the leader's epoch.
+
+Quorum (the metadata log): a majority of voters holds the record, and also holds a record of the
+leader's epoch.
 """
 
 from collections.abc import Collection, Mapping
@@ -23,7 +25,7 @@ class InSync(NamedTuple):
 def isr_committed(ends: Mapping[NodeId, Offset], isr: InSync, floor: Offset) -> Offset:
     """Primary-backup rule: the offset that *every* in-sync replica holds.
 
-    If too few replicas are in sync, the result is `floor`. It is never below `floor`.
+    The result is never below `floor`. If too few replicas are in sync, the result is `floor`.
     """
     assert isr.agreed <= isr.maximal
     if len(isr.agreed) < isr.minimum:
@@ -39,7 +41,7 @@ def quorum_committed(
 ) -> Offset:
     """Raft rule: the offset that a *majority* of voters holds.
 
-    Until that offset is past `epoch_start`, the result is `floor`. It is never below `floor`.
+    The result is never below `floor`. Until that offset is past `epoch_start`, it is `floor`.
     """
     descending = sorted((ends[voter] for voter in voters), reverse=True)
     majority_end = descending[len(descending) // 2]

@@ -4,9 +4,9 @@ The rules decide what to fetch, what to do with each response, and how long to b
 carries out the effects.
 
 Invariants: a fetch offset proves to the leader that the follower holds every record below it, so a
-partition is not fetched while its flush is due. If the log end offset is not the offset of the last
-fetch, a response belongs to a fetch of an earlier epoch and changes nothing (F09). Only a diverging
-epoch in a response truncates the log (F03).
+partition is not fetched while its flush is due. If the log end offset differs from the offset of
+the last fetch, the response belongs to a fetch of an earlier epoch and changes nothing (F09). Only
+a diverging epoch in a response truncates the log (F03).
 """
 
 from enum import Enum
@@ -154,7 +154,7 @@ class PartitionFollower:
         return NextFetch.FETCH
 
     def leave_session(self) -> None:
-        """The leader's session no longer has this partition."""
+        """Record that the leader's session no longer has this partition."""
         self.sent_offset, self.is_in_session = -1, False
 
     # -- responses ---------------------------------------------------------------------------------

@@ -240,7 +240,7 @@ class PartitionLeader:
         )
 
     def is_at_rest_with(self, follower: NodeId) -> bool:
-        """Whether a fetch by this follower at the log end cannot change the in-sync set."""
+        """Whether the in-sync set stays the same after a fetch by this follower at the log end."""
         return self._proposed is None and follower in self._agreed
 
     @property

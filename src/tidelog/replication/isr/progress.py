@@ -54,9 +54,12 @@ class FollowerProgress:
             self._last_fetch_leader_end = leader_end
 
     def is_caught_up(self, leader_end: Offset, now: Millis, max_lag: Millis) -> bool:
-        """Whether the follower is in sync. At the log end it is, however old its fetch is (F24)."""
+        """Whether the follower is in sync. A follower at the log end is always in sync (F24)."""
         return self.end >= leader_end or now - self.last_caught_up <= max_lag
 
     def is_stuck(self, now: Millis, max_lag: Millis) -> bool:
-        """Whether the follower has not fetched for `max_lag`. If it fetches, it is at most slow."""
+        """Whether the follower has not fetched for `max_lag`.
+
+        A follower that fetches may be slow, but it is not stuck.
+        """
         return self.last_fetch < 0 or now - self.last_fetch > max_lag

@@ -99,7 +99,7 @@ class Campaign(Standing):
     def epoch_started(self, at: Offset) -> None:
         """Set the offset of the leader's first record; unsynced records may come before it.
 
-        The leader may commit only a record of its own epoch by counting replicas, because a record
+        Only a record of the leader's own epoch is committed by counting replicas, because a record
         of an earlier epoch can still be lost.
         """
         assert isinstance(self.role, Leader)

@@ -306,6 +306,6 @@ class QuorumMachine(Campaign):
             role.high_watermark = committed
             self._effects.append(Commit(committed))
         if not self.is_voter and role.high_watermark > self.voters_offset:
-            # The leader's own removal is committed, which only the leader itself could do (F38).
+            # The leader's own removal is committed. Only the leader itself could commit it (F38).
             self.is_retiring = False
             self._resign(now)

@@ -81,7 +81,7 @@ class ReplicaProgress:
 class Leader:
     epoch: LeaderEpoch
     epoch_start: Offset
-    """The first offset of this epoch, which is that of the leader's own LeaderChange record."""
+    """The offset of the leader's LeaderChange record, which is the first record of this epoch."""
     progress: dict[ReplicaKey, ReplicaProgress]
     unacknowledged: set[NodeId]
     """Voters that have not acknowledged the epoch yet."""
@@ -116,8 +116,8 @@ TRANSITIONS: dict[type[Role], tuple[type[Role], ...]] = {
 """Transitions within an epoch. A member enters a higher epoch as Unattached, Candidate or Follower.
 
 A Candidate that lost becomes Prospective in the same epoch. A Follower becomes Prospective when its
-leader stops answering, and Unattached only with a higher epoch or when it must look up the leader's
-address again. A Resigned member waits for the next epoch.
+leader stops answering. It becomes Unattached only with a higher epoch, or when it must look up the
+leader's address again. A Resigned member waits for the next epoch.
 """
 
 ENTRIES_INTO_HIGHER_EPOCH: tuple[type[Role], ...] = (Unattached, Candidate, Follower)

@@ -226,8 +226,9 @@ class Standing:
     def _fetch_deadline(self, leader: NodeId, now: Millis) -> Millis:
         """When to give up a leader that no longer answers.
 
-        All voters lose the leader at the same moment. If two voters stood for election at the same
-        moment, they would split the votes and wait for another election timeout.
+        All voters lose the leader at the same moment, so each voter has a different deadline. If
+        two voters stood for election at the same moment, they would split the votes and wait for
+        another election timeout.
         """
         return now + self._timeouts.fetch_ms + self._turn_after(leader)
 
