@@ -39,7 +39,7 @@ def connection_limits(image: ClusterImage, settings: BrokerSettings) -> LimitCon
 
 
 def _of_listener(name: str, levels: tuple[Mapping[str, str], ...]) -> int | None:
-    """The limit of one listener; None if it is not set to a valid number."""
+    """The limit of one listener; None if no valid number is set."""
     key = int32(f"listener.name.{name.lower()}.max.connections", None, "", at_least(0))
     for level in levels:
         if key.name in level:

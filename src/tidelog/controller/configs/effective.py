@@ -1,8 +1,8 @@
 """The effective configuration: each value, its source, and the values that it overrides.
 
-A value that is set on the topic has the highest precedence. The next are a dynamic value of the
-broker, a dynamic value for all brokers, a value in server.properties, and Kafka's default. A topic
-key inherits from its synonyms, which are broker keys. Some synonyms have other units.
+A value that is set on the topic has the highest precedence. It is followed by a dynamic value of
+the broker, a dynamic value for all brokers, a value in server.properties, and Kafka's default. A
+topic key inherits from its synonyms, which are broker keys. Some synonyms have other units.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ class EffectiveConfig:
     value: Value
     source: ConfigSource
     synonyms: tuple[ConfigSynonym, ...] = ()
-    """Every setting of the value, by precedence, as DescribeConfigs lists the settings."""
+    """Every place where the value is set, by precedence, as DescribeConfigs lists them."""
 
     @property
     def text(self) -> str | None:

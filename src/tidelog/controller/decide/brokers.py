@@ -95,10 +95,10 @@ def _check_registration(
 
 
 def _holds_the_same_disks(existing: BrokerImage, request: BrokerRegistrationRequest) -> bool:
-    """Whether the new process has a log directory of the old one, which must then have ended.
+    """Whether the new process has a log directory of the old process.
 
-    A process locks its log directories. A broker that restarts after a kill can therefore register
-    before its old session expires.
+    A process locks its log directories, so the old process must have ended. A broker that restarts
+    after a kill can therefore register before its old session expires.
     """
     return not set(existing.directories).isdisjoint(request.log_dirs)
 

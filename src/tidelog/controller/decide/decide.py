@@ -2,7 +2,7 @@
 
 Decisions are made one at a time on the pending image, which includes the records of all earlier
 decisions, committed or not. The response is sent when the records of the decision are committed. A
-refused request produces no records and is answered at once.
+refused request produces no records and is answered when all earlier decisions are committed.
 """
 
 from collections.abc import Callable, Mapping

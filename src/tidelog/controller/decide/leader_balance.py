@@ -7,7 +7,7 @@ from tidelog.controller.image.image import ClusterImage, PartitionImage
 from tidelog.protocol.metadata.metadata_records import PartitionChangeRecord
 
 BALANCE_LIMIT = 1_000
-"""The maximum number of leaderships to move in one decision, so that others need not wait long."""
+"""The maximum number of leaderships to move in one decision, so that requests do not wait long."""
 
 
 def balance_leaders(image: ClusterImage, context: DecideContext) -> list[PartitionChangeRecord]:

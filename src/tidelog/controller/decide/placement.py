@@ -1,8 +1,8 @@
 """Placement of new replicas: leaders round-robin over all brokers, replicas across racks first.
 
-Brokers form a ring in which racks alternate. Each new partition takes the next broker as leader,
-so the leader counts of two brokers differ by at most one. On each lap around the ring, the first
-follower has another distance from its leader, so the load of a failed broker spreads over many
+Brokers form a ring in which racks alternate. Each new partition takes the next broker as leader, so
+the leader counts of two brokers differ by at most one. On each lap around the ring, the first
+follower has a different distance from its leader, so the load of a failed broker spreads over many
 brokers.
 """
 
@@ -152,7 +152,7 @@ def _assignment_problem(
 def new_partition(
     image: ClusterImage, topic_id: TopicId, index: int, replicas: tuple[NodeId, ...]
 ) -> PartitionRecord | None:
-    """The record of a new partition, led by its first active replica; None if there is none."""
+    """The record of a new partition, led by its first active replica; None if none is active."""
     isr = tuple(replica for replica in replicas if image.is_active(replica))
     if not isr:
         return None

@@ -28,7 +28,7 @@ V = TypeVar("V")
 
 
 class ImpossibleRecord(ValueError):
-    """A record refers to something that does not exist; the metadata log is corrupt."""
+    """A record refers to something that does not exist, so the metadata log is corrupt."""
 
 
 def apply(image: ClusterImage, record: MetadataRecord) -> ClusterImage:

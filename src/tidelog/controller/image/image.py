@@ -116,8 +116,8 @@ class BrokerImage:
     """Directories in which no new replicas are placed (KIP-1066)."""
     shutdown_offset: Offset = field(default=NO_OFFSET, compare=False)
     """The offset at which the broker's controlled shutdown began. The shutdown ends after the other
-    brokers have read up to this offset. A snapshot does not contain it, so a node that loads a
-    snapshot uses a later offset.
+    brokers have read up to this offset. A snapshot does not contain this offset, so a node that
+    loads a snapshot uses a later one.
     """
 
     @property
@@ -152,7 +152,8 @@ class ClusterImage:
     """The offset of the last record applied."""
     epoch: LeaderEpoch = 0
     before_transaction: "ClusterImage | None" = None
-    """The image before the open metadata transaction: the image to serve, and to restore on abort.
+    """The image before the open metadata transaction. This image is served until the transaction
+    ends, and is restored if the transaction is aborted.
     """
 
     @property
