@@ -9,4 +9,7 @@ class Dice(Protocol):
         """A whole number from 0 to bound - 1."""
 
     def uuid(self) -> UUID:
-        """A random (version 4) id. It is not reserved, and its base64 does not begin with '-'."""
+        """A random (version 4) id.
+
+        Kafka's reserved ids, and ids whose base64 begins with '-', are excluded.
+        """

@@ -53,7 +53,7 @@ class Disk(Protocol):
         """Names of the directories in a directory, sorted; a link to a directory counts."""
 
     def list_non_files(self, directory: str) -> tuple[str, ...]:
-        """Names of entries that are neither files nor links to files, sorted."""
+        """Names of all entries except files and links to files, sorted."""
 
     def make_directory(self, path: str) -> bool:
         """Create a directory in an existing one; returns False if it already exists."""
@@ -86,7 +86,7 @@ class Disk(Protocol):
     def boot_id(self) -> str | None:
         """An id of the machine's current boot; None if it is unknown.
 
-        Unsynced writes are not lost before the machine boots again.
+        While this id stays the same, no unsynced write is lost.
         """
 
     def space(self) -> tuple[int, int]:

@@ -1,4 +1,7 @@
-"""The events that a host delivers to a node. They have slots, as every request creates some."""
+"""The events that a host delivers to a node.
+
+They have slots, because every request creates some.
+"""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias

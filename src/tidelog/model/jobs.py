@@ -2,8 +2,8 @@
 
 A node requests a job with `Run` and receives `Ran` when the job ends. A job is a small value that
 works on files of the `Disk` port or on its own bytes. Invariant: a job holds no state of the node,
-so the node can keep running while the job runs. The requester uses the result only if it is still
-valid.
+so the node can keep running while the job runs. The part that started the job uses the result only
+if the result is still valid.
 """
 
 from collections.abc import Callable, Generator

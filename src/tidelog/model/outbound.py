@@ -66,9 +66,9 @@ class Cancel:
 class Connect:
     """Open a connection under this negative id; answered by `PeerConnected` or `ConnectFailed`.
 
-    An open connection is used like any other, with `Send` and `FrameReceived`. At its end the host
-    delivers `Disconnected`, unless the node closed the connection. If the host receives a frame
-    longer than `answer_bytes`, it closes the connection.
+    An open connection is used like any other, with `Send` and `FrameReceived`. When the connection
+    ends, the host delivers `Disconnected`, unless the node closed the connection. If the host
+    receives a frame longer than `answer_bytes`, it closes the connection.
     """
 
     conn: ConnId

@@ -1,8 +1,8 @@
 """Replication events, as recorded in the topic `__tidelog_replication_events`.
 
 Invariant: an event describes a committed change, never a planned one. It is created when the commit
-is known. A record is one JSON object. docs/replication-events.md is the contract with consumers. A
-name in use keeps its meaning, and new names may be added.
+is known. A record is one JSON object. docs/replication-events.md is the contract with consumers.
+Existing names keep their meaning, and new names may be added.
 """
 
 import json

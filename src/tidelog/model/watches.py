@@ -1,4 +1,4 @@
-"""Fetch sessions as partitions see them: the watches to notify when a partition moves.
+"""Watches, through which a partition notifies fetch sessions when it moves.
 
 A partition has moved if a fetch could return something new for it. Otherwise the partition is at
 rest. Invariant: a partition that is not in `SessionWatch.moved` has nothing new to return. A fetch
@@ -112,7 +112,7 @@ class PartitionWatch:
         return self.session.waiting if self.session is not None else ()
 
     def rest(self) -> None:
-        """Mark the partition as at rest. The client has its state, and there is nothing to read."""
+        """Mark the partition as at rest; the client is up to date, and there is nothing to read."""
         assert self.session is not None
         self.session.moved.pop(self, None)
 
