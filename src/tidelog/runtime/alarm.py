@@ -5,7 +5,7 @@ import socket
 
 
 class Alarm:
-    """Has a descriptor that is readable from the first `ring` until the next `quiet`."""
+    """An alarm whose descriptor is readable from the first `ring` until the next `quiet`."""
 
     def __init__(self) -> None:
         self._bell, self._button = socket.socketpair()

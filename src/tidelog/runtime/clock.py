@@ -27,7 +27,7 @@ class HostClock:
         return time_ns() // 1_000_000 - now
 
     def moved(self, now: Millis) -> Millis | None:
-        """How far the wall clock is ahead; None if this is almost the value of the last report."""
+        """How far the wall clock is ahead; None if the last report had almost the same value."""
         ahead_ms = self.ahead_ms(now)
         if -SLACK_MS < ahead_ms - self._reported_ms < SLACK_MS:
             return None

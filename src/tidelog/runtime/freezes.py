@@ -69,7 +69,7 @@ class FreezeMeter:
         self._note(took_ms, step if conn is None else f"{step} {conn.peer}")
 
     def blame_frame(self, took_ms: Millis, conn: Connection, frame: memoryview) -> None:
-        """As `blame`, for the handling of a frame: a client's request or a peer's response."""
+        """Like `blame`, for the handling of a frame: a client's request or a peer's response."""
         if conn.id < 0:
             self._note(took_ms, f"an answer of {len(frame)} bytes from {conn.peer}")
         else:

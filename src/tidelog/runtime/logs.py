@@ -57,7 +57,7 @@ class LineLimit:
         return True
 
     def omitted(self) -> str:
-        """The number of omitted lines, as the end of the next line; empty if none were omitted."""
+        """The report about omitted lines, for the end of the next line; empty if there are none."""
         omitted, self._omitted = self._omitted, 0
         return f" ({omitted} such lines were omitted before)" if omitted else ""
 

@@ -210,7 +210,7 @@ class Connections:
             self.shared = self._whole
 
     def take_resumable(self) -> list[Connection]:
-        """Returns the connections whose held frames may be handled now, and forgets them."""
+        """Remove and return the connections whose held frames may be handled now."""
         holding, self._holding = self._holding, []
         return [conn for conn in holding if conn.held is not None and not conn.muted]
 
@@ -224,9 +224,9 @@ class Connections:
     def watch(self, conn: Connection) -> None:
         """Let epoll watch for the events that the connection can handle now.
 
-        When a connection is muted or gets held frames, epoll first continues to watch its input.
-        The loop calls this method only if input arrives. Most connections can be read again before
-        input arrives.
+        When a connection is muted or gets held frames, epoll still watches its input. The loop
+        calls this method only when input arrives, because most connections can be read again before
+        that.
         """
         interest = (0 if conn.muted or conn.held is not None else _IN) | (
             _OUT if conn.waits_for == SOCKET else 0

@@ -2,8 +2,8 @@
 
 Many clients may announce large requests and send them slowly. Over the limit, only the connection
 whose request began first is read. All other connections wait until there is room. While connections
-wait, those whose requests began some time ago are closed, the oldest first, until there is room
-again. The first connection, which is read, is kept while it makes progress.
+wait, connections whose requests began some time ago are closed, the oldest first, until there is
+room again. The connection that is read is kept while it makes progress.
 """
 
 from typing import NamedTuple
