@@ -25,7 +25,8 @@ class Appended(NamedTuple):
     base_offset: Offset
     last_offset: Offset
     log_append_time: Millis
-    """-1 unless message.timestamp.type is LogAppendTime. A duplicate has the stored time."""
+    """The append time if message.timestamp.type is LogAppendTime, else -1. A duplicate has the
+    timestamp that its first append stored."""
     duplicate: bool = False
     """Whether the batch was already in the log. The offsets are then those of its first append."""
 

@@ -45,7 +45,7 @@ class TopicIdRead(NamedTuple):
     topic_id: TopicId | None
     """None when the file is absent or damaged."""
     partition: int | None = None
-    """None when the file does not name the partition. Kafka's files never do."""
+    """None when the file does not name the partition. Kafka's files never name it."""
     is_restored: bool = False
     is_held: bool = False
     is_absent: bool = False
@@ -85,7 +85,7 @@ def read(disk: Disk, directory: str) -> TopicIdRead:
 def _is_sound(content: bytes, topic_id: TopicId, partition: int | None) -> bool:
     """Whether the file is exactly as Tidelog or Kafka writes it.
 
-    The bytes are compared, not the ids, because sixteen base64 strings decode to the same id.
+    The bytes are compared, not the ids, because 16 different base64 strings decode to the same id.
     """
     if partition is not None:
         return content == encode(topic_id, partition)

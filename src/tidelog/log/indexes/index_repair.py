@@ -1,8 +1,8 @@
 """Rebuilds the indexes of a segment from its batch headers, a limited number of headers at a time.
 
 Indexes are derived data. Until they are rebuilt, a wrong entry only makes scans longer (F55, F56).
-The rebuilt entries stay in memory (5 MB per gigabyte of segment), where readers already use them.
-When the scan has reached the end of the segment, these entries replace the index files.
+The rebuilt entries stay in memory (5 MB per gigabyte of segment), and readers use them during the
+scan. When the scan has reached the end of the segment, these entries replace the index files.
 """
 
 from array import array

@@ -40,7 +40,7 @@ class TransactionIndex:
             self._is_whole = False
             entries = self._load()
         if not self._is_whole:
-            # Loading stops at the first invalid entry, so remove it and all bytes behind it.
+            # Loading stops at the first invalid entry, so remove this entry and all bytes after it.
             self._disk.open(self.path).truncate(len(entries) * _ENTRY.size)
         self._disk.open(self.path).append((_ENTRY.pack(_VERSION, *aborted),))
         entries.append(aborted)

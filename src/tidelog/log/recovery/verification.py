@@ -81,7 +81,7 @@ class VerifySlice:
         return Verified(position, offset, cost, is_broken)
 
     def _is_misplaced(self, header: BatchHeader, expected: Offset) -> bool:
-        """Whether the batch has another offset or leader epoch than the log has at its position."""
+        """Whether the batch has a wrong offset or leader epoch for its position in the log."""
         if header.base_offset != expected and not self.has_gaps:
             return True
         return self._epoch_at(header.base_offset) not in (None, header.leader_epoch)

@@ -35,7 +35,7 @@ class FlushProgress:
         return self._last_flush + flush_ms
 
     def begin(self, up_to: Offset, now: Millis) -> None:
-        # An earlier fsync up to this offset may still run. After a truncation it covers less.
+        # An earlier fsync up to this offset may still run. A truncation reduces what it covers.
         self._in_flight[up_to] = min(up_to, self._in_flight.get(up_to, up_to))
         self._asked = up_to
         self._last_flush = now

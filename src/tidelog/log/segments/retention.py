@@ -40,7 +40,7 @@ def _is_expired(segment: Segment, retention_ms: Millis, now: Millis, ahead_ms: M
         return False
     newest = segment.max_timestamp
     if newest == NO_TIMESTAMP:
-        # The age of a segment without timestamps counts from its creation or loading here.
+        # Without timestamps, a segment's age counts from when this process created or loaded it.
         age = now - segment.created
     else:
         age = now + ahead_ms - newest

@@ -164,10 +164,10 @@ def check_whole(batches: memoryview) -> list[tuple[int, BatchHeader]] | AppendRe
 def check_replicated(
     batches: memoryview, newest_epoch: LeaderEpoch, *, has_gaps: bool
 ) -> list[tuple[int, BatchHeader]] | AppendRefused:
-    """Check batches from the leader like `check_whole`; returns those before the first gap.
+    """Check batches from the leader like `check_whole`; returns the batches before the first gap.
 
-    A gap is accepted if `has_gaps`. No checksum covers a batch's offset and leader epoch, so the
-    offset is compared with the batch before it, and the epoch with the newest epoch.
+    If `has_gaps` is set, gaps are accepted. No checksum covers a batch's offset and leader epoch,
+    so the offset is compared with the batch before it, and the epoch with the newest epoch.
     """
     found = check_whole(batches)
     if isinstance(found, AppendRefused):
