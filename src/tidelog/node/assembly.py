@@ -1,9 +1,9 @@
 """Builds the parts of a node, from bottom to top.
 
 A part takes the parts below it as arguments. The controller client and the active controller need
-each other. The log directories and the handler of their failures also need each other. An
-assignment connects each pair after both parts exist. The broker is created before its parts and
-connects them. Nothing is sent while a node is assembled, and no timer is set.
+each other. The log directories and the handler of their failures also need each other. When both
+parts of a pair exist, an attribute of one is set to the other. The broker is created before its
+parts and connects them. Nothing is sent while a node is assembled, and no timer is set.
 """
 
 from collections.abc import Callable, Sequence

@@ -116,7 +116,7 @@ class Broker:
             self.fetchers.flushed(replica)
 
         def failed(reason: str) -> None:
-            # If the replica was deleted meanwhile, its files are missing, and that is no error.
+            # If the replica was deleted meanwhile, its files are missing, which is not an error.
             if self.partitions.get(replica.partition) is replica:
                 self.storage_failed(replica.partition, OSError(reason))
 

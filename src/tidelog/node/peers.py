@@ -26,7 +26,7 @@ class Unanswered:
 
     reason: str
     was_refused: bool = False
-    """Whether no process listens at the address."""
+    """Whether the connection was refused, because no process listens at the address."""
     was_lost: bool = False
     """Whether the peer closed the open connection."""
     was_connected: bool = False

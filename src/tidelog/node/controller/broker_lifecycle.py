@@ -195,7 +195,7 @@ class Lifecycle:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether no controller has answered within the session timeout.
+        """True if no controller has answered within the session timeout.
 
         The controller may then have fenced this broker.
         """

@@ -9,7 +9,7 @@ from collections import defaultdict
 from tidelog.model.ids import Millis
 
 BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
-"""The upper bounds of a histogram's buckets; the last bucket has none."""
+"""The upper bounds of a histogram's buckets; the last bucket has no upper bound."""
 
 
 class RequestTimes:

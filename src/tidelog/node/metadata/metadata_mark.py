@@ -28,7 +28,7 @@ class MetadataLogState:
     end: LogEnd = NOTHING
     """The log end that this node may have acknowledged; its log may be shorter now."""
     is_fresh: bool = False
-    """Whether the node may never have held a record since it was formatted."""
+    """Whether the node may be new, so that its log may never have held a record."""
     epoch: LeaderEpoch = NO_EPOCH
     """The newest epoch in which the node may have voted."""
     snapshots: tuple[tuple[SnapshotId, int], ...] = ()

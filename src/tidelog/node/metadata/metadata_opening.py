@@ -136,7 +136,7 @@ class MetadataOpening:
         return found.segments.has_more if mark is None else end < mark.end
 
     def _is_new(self, has_partitions: bool) -> bool:
-        """Whether this node may never have held any metadata."""
+        """Whether this node may be new, so that it may never have held any metadata."""
         mark = self._mark.found
         if mark is not None:
             return mark.is_fresh

@@ -312,7 +312,7 @@ class Partitions:
         return FetchAttempt(results, is_enough, found)
 
     def _is_news(self, read: PartitionFetch, result: FetchResult, follower: NodeId) -> bool:
-        """Whether to answer this follower now, because others may wait for its next fetch."""
+        """Whether to answer now, because DeleteRecords or a consumer may wait for this follower."""
         if NO_OFFSET != read.log_start_offset < result.log_start_offset:
             return True  # DeleteRecords may wait for this follower
         return self._read_replicas.is_news(self._replicas[read.partition], follower)

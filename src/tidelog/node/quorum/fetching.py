@@ -112,9 +112,9 @@ class QuorumFetching:
             self._fetch(self._turn)
 
     def discover(self, voter: NodeId, epoch: LeaderEpoch) -> None:
-        """Send a fetch to any node.
+        """Find the leader with a fetch to any node.
 
-        Its error response names the leader and the leader's address.
+        The error response of that node names the leader and the leader's address.
         """
         # The id of a bootstrap server is unknown. With epoch 0, even the leader answers with an
         # error, which names the leader's id and epoch.

@@ -123,7 +123,7 @@ class QuorumNetwork:
 
 def _event_of(effect: RequestVote | BeginEpoch | EndEpoch, answer: Any) -> QuorumEvent | None:
     if isinstance(answer, Unanswered):
-        return None  # if it was refused, the channel has reported that
+        return None  # the channel has already reported a refused connection
     if isinstance(effect, RequestVote):
         return wire.vote_answered(answer, effect.to, effect.pre_vote)
     return wire.epoch_acknowledged(answer, effect.to)

@@ -335,7 +335,7 @@ class Quorum:
         waiting, self._waiting = self._waiting, deque()
         self._listener.leadership_lost()
         for end, done in waiting:
-            done(end <= self.high_watermark)  # it may be committed already
+            done(end <= self.high_watermark)  # the batch may already be committed
         self._serving.wake()
 
     def _commit(self, to: Offset) -> None:

@@ -49,7 +49,7 @@ class Slices:
         self._set_timer()
 
     def in_work(self) -> str:
-        """The label of the request whose slice ran in the current event; empty if none did."""
+        """The label of the request whose slice ran in the current event; empty if no slice ran."""
         return self._latest if self._turned_at == self._clock.now else ""
 
     def _set_timer(self) -> None:

@@ -218,7 +218,7 @@ class Storage:
         place = self._places.get(partition)
         if place is not None:
             if place not in self._offline:
-                # Forget the location only after deletion, because error handling looks it up.
+                # Forget the location only after deletion, because error handling needs it.
                 self._directories[place].delete(partition, now, delay_ms)
             del self._places[partition]
             self._counts[place] -= 1
