@@ -41,7 +41,8 @@ def quorum_committed(
 ) -> Offset:
     """Raft rule: the offset that a *majority* of voters holds.
 
-    The result is never below `floor`. Until that offset is past `epoch_start`, it is `floor`.
+    The result is never below `floor`. Until the majority's offset is past `epoch_start`, the result
+    is `floor`.
     """
     descending = sorted((ends[voter] for voter in voters), reverse=True)
     majority_end = descending[len(descending) // 2]

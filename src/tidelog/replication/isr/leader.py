@@ -1,10 +1,10 @@
 """The leader of one partition: follower progress, the in-sync set and the high watermark.
 
 Invariants: the high watermark never moves back. It never passes the offset that the commit rule
-allows for the maximal in-sync set: the agreed set plus the replicas that this leader has asked to
-add. At most one change of the in-sync set is in flight, and it is valid only for the partition
-epoch of its request. The replicas that the change adds stay in the maximal set until the controller
-has certainly refused the change, or a later partition epoch is known.
+allows for the maximal in-sync set. This set is the agreed set plus the replicas that this leader
+has asked to add. At most one change of the in-sync set is in flight. The change is valid only for
+the partition epoch of its request. The replicas that the change adds stay in the maximal set until
+the controller has certainly refused the change, or a later partition epoch is known.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ class Produced:
 
 @dataclass(slots=True)
 class FollowerFetched:
-    """A follower in the leader's epoch fetches from `offset`, and its log matches up to there."""
+    """A follower in the leader's epoch fetches from `offset`; its log matches up to that offset."""
 
     replica: NodeId
     offset: Offset
@@ -70,7 +70,7 @@ class IsrUnanswered:
 
 @dataclass(slots=True)
 class LagChecked:
-    """The isr-expiration timer fired, which removes lagging replicas from the in-sync set."""
+    """The isr-expiration timer has fired, so the leader removes lagging replicas from the ISR."""
 
     max_lag: Millis
 
@@ -245,7 +245,7 @@ class PartitionLeader:
 
     @property
     def is_settled(self) -> bool:
-        """Whether everything that earlier leaders committed is known to be committed (F50)."""
+        """Whether the high watermark covers everything that earlier leaders committed (F50)."""
         return self.high_watermark >= self.epoch_start
 
     @property

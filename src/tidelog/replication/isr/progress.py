@@ -1,10 +1,10 @@
 """The progress of one follower, as the leader derives it from fetches alone.
 
-Two rules advance `last_caught_up`. A fetch at or past the leader's log end offset sets it to the
-current time. A fetch at or past the log end offset that the leader had at the *previous* fetch sets
-it to the time of that previous fetch. A follower that is never quite at the end of a busy log
-therefore stays in sync (F25). A follower that fetches but falls further behind does not stay in
-sync (F26).
+Two rules advance `last_caught_up`. If a fetch reaches the leader's log end offset, `last_caught_up`
+becomes the current time. If a fetch reaches the log end offset that the leader had at the
+*previous* fetch, `last_caught_up` becomes the time of that previous fetch. A follower that is never
+quite at the end of a busy log therefore stays in sync (F25). A follower that fetches but falls
+further behind does not stay in sync (F26).
 """
 
 from tidelog.model.ids import NO_OFFSET, BrokerEpoch, Millis, Offset

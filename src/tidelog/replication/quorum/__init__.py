@@ -1,1 +1,1 @@
-"""The metadata quorum: Raft as in Kafka (KRaft), pull-based, with pre-vote. Pure."""
+"""The metadata quorum: Raft as in Kafka (KRaft), pull-based, with pre-vote, without I/O."""

@@ -210,7 +210,7 @@ class DiscoverLeader:
 
 @dataclass(slots=True)
 class TakeLeadership:
-    """Append the LeaderChange record of this epoch; the controller starts once it is committed."""
+    """Append the LeaderChange record of this epoch; the controller starts after its commit."""
 
     epoch: LeaderEpoch
     voters: tuple[NodeId, ...]

@@ -125,7 +125,7 @@ class Standing:
     # -- transitions -------------------------------------------------------------------------------
 
     def _learn(self, epoch: LeaderEpoch, leader: NodeId, now: Millis) -> None:
-        """Apply a peer's report of the leader of an epoch that is not older than ours."""
+        """Apply a peer's report about the leader of our epoch or of a newer epoch."""
         assert epoch >= self.role.epoch
         if epoch > self.role.epoch:
             if leader in (NO_NODE, self.me.id):
@@ -184,7 +184,7 @@ class Standing:
             self.held = Held()
 
     def _end_doubt(self) -> None:
-        """End the doubt, because the log again holds all that this voter helped to commit."""
+        """End the doubt; the log again holds all records that this voter helped to commit."""
         role = self.role
         if self.held.end == UNKNOWN and isinstance(role, Follower) and role.voted is None:
             role.voted = self.me  # the member may have voted in this epoch; it must not vote again

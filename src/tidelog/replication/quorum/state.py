@@ -9,7 +9,10 @@ from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, Millis, NodeId, Of
 
 
 class LogEnd(NamedTuple):
-    """The epoch of the last record and the offset after it; a larger end is a more complete log."""
+    """The epoch of the last record, and the offset after it.
+
+    A log with a larger end is more complete.
+    """
 
     epoch: LeaderEpoch
     offset: Offset
@@ -26,7 +29,7 @@ class Held:
 
     end: LogEnd = NOTHING
     is_fresh: bool = False
-    """Whether the disk is new or was wiped; the voter may never have held a record."""
+    """Whether the disk is new or was wiped, so that the voter may never have held a record."""
 
 
 class ReplicaKey(NamedTuple):

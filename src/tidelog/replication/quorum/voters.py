@@ -2,8 +2,8 @@
 
 Invariants: a VotersRecord takes effect when it is appended, even before it is committed. No change
 begins while another change is uncommitted. Two voter sets that are in effect at the same time
-therefore differ by one voter, and their majorities share a voter (F39). No change begins before the
-leader has committed a record of its own epoch.
+therefore differ by at most one voter, and their majorities share a voter (F39). No change begins
+before the leader has committed a record of its own epoch.
 """
 
 from base64 import urlsafe_b64encode
