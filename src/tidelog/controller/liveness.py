@@ -67,7 +67,7 @@ class Liveness:
         return sorted(id_ for id_, session in self._sessions.items() if session.deadline <= now)
 
     def next_deadline(self) -> Millis | None:
-        """When the next session expires, if there is any."""
+        """When the next session expires; None if there are no sessions."""
         return min((session.deadline for session in self._sessions.values()), default=None)
 
     def is_live(self, broker: NodeId, now: Millis) -> bool:

@@ -235,8 +235,8 @@ def _check_altered(
             f"of {_LONGEST_VALUE} bytes.",
         )
     if elr_enabled(image) and resource_type == BROKER_RESOURCE and _MIN_ISR in altered:
-        # The ELR requires one min.insync.replicas for all brokers, so no broker may have its own,
-        # and the common value must not be removed.
+        # The ELR requires one min.insync.replicas for all brokers, so no broker may have its own
+        # value, and the common value must not be removed.
         if resource_name != CLUSTER_DEFAULT:
             return Refusal(
                 ErrorCode.invalid_config,

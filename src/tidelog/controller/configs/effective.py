@@ -1,8 +1,8 @@
 """The effective configuration: each value, its source, and the values that it overrides.
 
-A value that is set on the topic has the highest precedence. It is followed by a dynamic value of
-the broker, a dynamic value for all brokers, a value in server.properties, and Kafka's default. A
-topic key inherits from its synonyms, which are broker keys. Some synonyms have other units.
+The sources, from highest to lowest precedence, are a value of the topic, a dynamic value of the
+broker, a dynamic value for all brokers, a value in server.properties, and Kafka's default. A topic
+key inherits from its synonyms, which are broker keys. Some synonyms have other units.
 """
 
 from collections.abc import Iterator, Mapping

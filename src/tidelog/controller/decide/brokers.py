@@ -171,7 +171,7 @@ def _registered(error: ErrorCode, epoch: BrokerEpoch) -> BrokerRegistrationRespo
 def heartbeat(
     image: ClusterImage, request: BrokerHeartbeatRequest, context: DecideContext
 ) -> Decision:
-    """Renew a broker's session and fence, unfence or shut it down as it requests."""
+    """Renew a broker's session, and fence, unfence or shut down the broker as it requests."""
     broker = image.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         return Decision((), _heard(ErrorCode.stale_broker_epoch))

@@ -139,8 +139,8 @@ def _eligible(
 ) -> tuple[NodeId, ...]:
     """The eligible leader replicas; none if the in-sync set has min.insync.replicas members.
 
-    Unlike Kafka, only current replicas are kept. A replica that was reassigned away deletes its
-    log, so it must not count as complete if the partition is assigned to it again.
+    Unlike Kafka, Tidelog keeps only current replicas. A replica that was reassigned away deletes
+    its log, so it must not count as complete if the partition is assigned to it again.
     """
     if not rules.elr_enabled or len(wanted.isr) >= rules.min_isr:
         return ()

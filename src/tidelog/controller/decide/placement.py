@@ -28,7 +28,7 @@ from tidelog.protocol.metadata.metadata_records import PartitionRecord
 class _Ring:
     active: tuple[BrokerImage, ...]
     fenced: tuple[BrokerImage, ...]
-    """Fenced brokers. They never become leader, and active brokers in new racks are chosen first.
+    """Fenced brokers. They never become leader. Active brokers in new racks are chosen before them.
     """
     start: int
     shift: int
@@ -169,7 +169,7 @@ def new_partition(
 
 
 def default_directory(image: ClusterImage, broker: NodeId) -> UUID:
-    """The directory of a new replica. It is unassigned if the broker has several to choose from."""
+    """The directory of a new replica; unassigned if the broker has several directories."""
     registered = image.brokers.get(broker)
     if registered is None or not registered.directories:
         return MIGRATING_DIRECTORY

@@ -327,7 +327,7 @@ def _pass_over(draft: _Draft, record: r.NoOpRecord | r.ZkMigrationStateRecord) -
 
 
 def _carry(draft: _Draft, record: MetadataRecord) -> None:
-    """Keep a record that Tidelog does not act on yet, or drop the one that this record removes."""
+    """Keep a record that Tidelog does not use yet, or drop the kept record that it removes."""
     key, dropped = _carried_key(record)
     if not dropped:
         draft.carried.writable()[key] = record
