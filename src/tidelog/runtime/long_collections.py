@@ -1,10 +1,10 @@
 """Keeps the garbage collector from delaying the loop (F63).
 
 A full collection visits every object, which takes 100 ms and more on a node with thousands of
-partitions or parked requests. Objects that survive a long collection are not visited again until
-`THAW_SECONDS` have passed. Reference counting still frees these objects. A cycle that becomes
-garbage is freed after the thaw. Without a thaw, the memory of a node would grow without bound if
-topics are created and deleted all the time.
+partitions or parked requests. Objects that survive a long collection are frozen, so the collector
+skips them until the next thaw. A thaw is due every `THAW_SECONDS`. Reference counting still frees
+frozen objects. A frozen cycle that becomes garbage is freed after the next thaw. Without a thaw,
+the memory of a node would grow without bound if topics are created and deleted all the time.
 """
 
 import gc

@@ -224,7 +224,7 @@ class Host:
             self._step_ended("closing idle connections")
 
     def _settle(self) -> None:
-        """Send responses and report ended connections to the node, until there are none left."""
+        """Send responses and report ended connections to the node, until nothing is left to do."""
         while True:
             self.connections.send_answers()
             gone = self.connections.take_gone()

@@ -113,8 +113,8 @@ def _lock_directories(settings: BrokerSettings) -> dict[str, int]:
 
 
 def _open(settings: BrokerSettings, usable: Collection[str], shares: Shares) -> Host:
-    # Bind the ports before the logs are opened, which may take long. If a port is in use, the start
-    # then fails early. The sockets start to listen last.
+    # Opening the logs may take long, so bind the ports first. If a port is in use, the start then
+    # fails early. The sockets start to listen last.
     controllers = settings.controller_listener_names
     listeners = [
         _bind(one.name, one.host, one.port, awaits_ready=one.name not in controllers)

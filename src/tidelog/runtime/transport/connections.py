@@ -32,9 +32,11 @@ from tidelog.runtime.workers import Workers
 
 SPARED_AT_ONCE = 16
 SILENT_MS: Millis = 250
-"""When descriptors run out, clients that have sent no request for this long are closed first."""
+"""When descriptors run out, the host first closes clients that have sent no request within this
+time after they connected."""
 SPARED_IDLE_MS: Millis = 60_000
-"""Clients that have been idle for this long are closed next. Kafka clients reconnect."""
+"""After them, the host closes clients that have been idle for this long. Kafka clients
+reconnect."""
 
 FEWER_READ_BYTES, FEWEST_READ_BYTES = 16 * 1024, 4 * 1024
 """How many bytes to read from a connection at once, while held or half-received requests take much
@@ -135,7 +137,10 @@ class Connections:
         self._by_id[conn] = self._by_fd[sock.fileno()] = admitted
 
     def admit_client(self, conn: ConnId, accepted: Accepted) -> None:
-        """Serve a client. Over max.connections, close the connections that are idle for longest."""
+        """Serve a client.
+
+        Over max.connections, close the connections that have been idle for longest.
+        """
         listener, sock, address, peer = accepted
         self.admit(conn, sock, peer)
         admitted = self._by_id[conn]

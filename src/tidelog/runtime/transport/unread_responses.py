@@ -33,8 +33,10 @@ class UnreadResponses:
         return self._bytes > 2 * self._most
 
     def to_close(self, connections: Iterable[Connection]) -> list[Connection]:
-        """The connections with the most unread bytes, without which the rest is within the
-        limit."""
+        """The connections with the most unread bytes.
+
+        When they are closed, the total is within the limit.
+        """
         too_much, slowest = self._bytes - self._most, []
         for conn in sorted(connections, key=lambda conn: conn.stalled, reverse=True):
             if too_much <= 0:
