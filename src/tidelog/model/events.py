@@ -58,7 +58,7 @@ class Ran:
     value: Any
     """The result of the job."""
     error: Exception | None
-    """Why the job has no result."""
+    """Why the job has no result; None if it has one."""
 
 
 @dataclass(slots=True)
