@@ -9,8 +9,8 @@ UNLIMITED = (1 << 63) - 1
 
 LARGEST_BATCH = (1 << 31) - 1 - (16 << 20)
 """The largest batch that a fetch response can carry. The size of a response is a signed 4-byte
-number, and 16 MiB of it are reserved for the other fields. A larger batch could be appended but
-never fetched (F61).
+number, and 16 MiB of that size are reserved for the other fields. A larger batch could be appended
+but never fetched (F61).
 """
 
 CREATE_TIME = "CreateTime"

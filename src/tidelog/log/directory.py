@@ -95,7 +95,7 @@ class LogDirectory:
         return self._disk.space()
 
     def partitions(self) -> list[TopicPartition]:
-        """All partitions on disk, opened or not, except those being deleted."""
+        """All partitions on disk, opened or not, except partitions that are being deleted."""
         return list(self._present)
 
     def topic_id(self, partition: TopicPartition) -> TopicId | None:

@@ -28,7 +28,7 @@ class Appended(NamedTuple):
     """The append time if message.timestamp.type is LogAppendTime, else -1. A duplicate has the
     timestamp that its first append stored."""
     duplicate: bool = False
-    """Whether the batch was already in the log. The offsets are then those of its first append."""
+    """Whether the batch was already in the log. The offsets are then from its first append."""
 
 
 class AppendRefused(NamedTuple):

@@ -2,7 +2,7 @@
 
 A search unpacks batches from clients, which may contain anything, so the search has limits. When a
 limit is reached, or when records cannot be read, the result is the first offset that was not
-examined. No matching record lies before that offset, so a consumer that starts there misses
+examined. No matching record lies before that offset, so a consumer that starts at it misses
 nothing.
 """
 

@@ -1,7 +1,7 @@
 """Finds the aborted transactions of a log from its batches alone.
 
-The rules are those of `ProducerStates`, but only open transactions are kept. The result is used to
-check transaction indexes, which have no checksum (F55).
+The rules are the same as in `ProducerStates`, but only open transactions are kept. The result is
+used to check transaction indexes, which have no checksum (F55).
 """
 
 from collections.abc import Mapping

@@ -70,7 +70,7 @@ def find(
     """Search for a damaged range that is not known yet, from a batch boundary before `offset` on.
 
     `end` is the end of the segment's offset range. Checksums are verified too, because the batch
-    before a gap may be the broken one.
+    before a gap may be broken.
     """
     position = segment.position_before(offset)
     expected = segment.base_offset if position == 0 else None

@@ -53,7 +53,7 @@ class SegmentRecovery:
     def run(
         self, before: Segment | None, end: Offset, segments: list[Segment], files: SnapshotFiles
     ) -> list[Segment]:
-        """Recover the segments after `before`, which ends at `end`; returns the ones to keep."""
+        """Recover the segments after `before`, which ends at `end`; returns the kept segments."""
         kept: list[Segment] = []
         self.end_offset = end
         previous = before
@@ -115,7 +115,7 @@ class SegmentRecovery:
         )
 
     def _drop(self, segments: list[Segment]) -> None:
-        """Remove empty segments past the end of the log, and set aside those with records."""
+        """Remove empty segments past the end of the log, and set aside segments with records."""
         for segment in segments:
             self.truncated_bytes += segment.size
             if segment.size:

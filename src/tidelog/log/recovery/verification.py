@@ -36,7 +36,7 @@ Extent = tuple[Offset, int]
 
 
 class Verified(NamedTuple):
-    """How far a slice is valid, and whether the batch after the valid ones is broken."""
+    """How far a slice is valid, and whether the next batch is broken."""
 
     position: int
     offset: Offset
@@ -159,7 +159,7 @@ class LogVerification:
         if self._aborted is None:
             return
         found = self._aborted.take_found()
-        # If the segment was cut meanwhile, its transaction index was cut as well.
+        # If the segment was cut during the verification, its transaction index was cut as well.
         if segment.unread_to == size and segment.transaction_index.correct(found):
             self._note(
                 f"segment {segment.base_offset}: its transaction index was wrong and "

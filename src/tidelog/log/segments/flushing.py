@@ -1,4 +1,4 @@
-"""Tracks how far a log is fsynced. Fsyncs run in jobs, and the log may be truncated meanwhile.
+"""Tracks how far a log is fsynced. Fsyncs run in jobs. Before a job ends, the log may be truncated.
 
 Invariant: the recovery point never passes an offset whose current bytes have not been fsynced.
 """

@@ -256,7 +256,7 @@ class Segment:
             self.rebuild = IndexRebuild(self, self.index_interval, "")
 
     def end_rebuild(self) -> str | None:
-        """Replace wrong indexes by the rebuilt ones; returns why they were wrong, or None."""
+        """Replace wrong indexes by the rebuilt indexes; returns why they were wrong, or None."""
         self.adopt_times()
         built, self.rebuild = self.rebuild, None
         assert built is not None

@@ -62,7 +62,7 @@ class SegmentList:
         return dropped
 
     def drop_from(self, index: int) -> list[Segment]:
-        """Remove the segment at `index` and all later ones; the one before it becomes active."""
+        """Remove the segments from `index` on; the segment before them becomes active."""
         dropped = self._segments[index:]
         self._replace(self._segments[:index])
         return dropped
