@@ -60,7 +60,7 @@ class Timers:
         return self._heap[0][0] if self._heap else None
 
     def fire(self, now: Millis) -> None:
-        """Run every action that is due, including actions that are added meanwhile."""
+        """Run every action that is due, including due actions that these actions add."""
         while self._heap and self._heap[0][0] <= now:
             timer = heappop(self._heap)[2]
             action, timer.action = timer.action, None

@@ -184,7 +184,7 @@ class Coordinators:
             written(results)
 
     def _set_alarm(self, index: int) -> None:
-        """Set the coordinator's only timer, unless it already fires at or before the deadline."""
+        """Set the coordinator's timer to its deadline, unless the timer already fires by then."""
         shard = self._shards.get(index)
         deadline = shard.next_deadline() if shard is not None else None
         if deadline is None:

@@ -5,7 +5,7 @@ One fetch is under way at a time. A fetch request lists only partitions that hav
 Invariant: a fetch offset proves to the leader that the follower holds all records below the offset.
 A partition whose flush is due is therefore left out of fetches until its records are durable. A
 response for an earlier epoch is ignored (F09). If a partition fails, only that partition backs off,
-and the others are still fetched (F62).
+and the other partitions are still fetched (F62).
 """
 
 import logging
@@ -216,8 +216,8 @@ class ReplicaFetcher:
             followed.is_in_session = True
             self._in_session += 1
         if self._forgotten:
-            # A leader handles the forgotten partitions of a request after the added ones, so it
-            # would remove a partition that is in both lists.
+            # A leader first adds the new partitions of a request and then removes the forgotten
+            # ones. It would therefore remove a partition that is in both lists.
             self._forgotten.pop(followed.key, None)
 
     def _partition(self, followed: Followed) -> FetchPartition:

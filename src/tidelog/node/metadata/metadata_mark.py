@@ -108,7 +108,7 @@ class MetadataMark:
         self._change(replace(self.now, end=end, is_fresh=is_fresh), durable=True)
 
     def reached(self, end: LogEnd) -> None:
-        """Record that the log is synced up to `end`, unless the mark is already higher."""
+        """If the mark is not higher, record that the log is synced up to `end`."""
         if end >= self.now.end:
             self._change(replace(self.now, end=end, is_fresh=False))
 

@@ -158,7 +158,7 @@ class _Request:
         return None
 
     def _settle(self, found: OffsetFound | None) -> None:
-        """Store the result of a query and go on with the next ones.
+        """Store the result of a query and continue with the next queries.
 
         None means that the search continues in another job, so there is no result to store yet.
         """

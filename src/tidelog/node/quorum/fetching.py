@@ -107,7 +107,7 @@ class QuorumFetching:
         self._turn += 1
 
     def synced(self) -> None:
-        """Fetch the next records, because the appended ones are synced."""
+        """Fetch the next records, because the appended records are synced."""
         if self._leader != NO_NODE:
             self._fetch(self._turn)
 

@@ -10,7 +10,7 @@ R = TypeVar("R")
 
 
 class Pending(Generic[R]):
-    """Results to be confirmed; at the deadline, unconfirmed ones become REQUEST_TIMED_OUT."""
+    """Results to be confirmed; at the deadline, unconfirmed results become REQUEST_TIMED_OUT."""
 
     __slots__ = ("_missing", "_refusal", "_resume", "results", "timer")
 

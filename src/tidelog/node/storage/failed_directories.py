@@ -28,7 +28,7 @@ def reason_of(failure: OSError) -> str:
 
 
 def failed_part(failure: OSError) -> str:
-    """The name of the failed part in a log line: "the metadata log" unless another file failed."""
+    """The failed part in a log line: "the metadata log", or "a file" if another file failed."""
     is_other = failure.filename and METADATA_TOPIC not in str(failure.filename)
     return "a file" if is_other else "the metadata log"
 
