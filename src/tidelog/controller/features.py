@@ -1,4 +1,4 @@
-"""Feature levels: the levels that the cluster has finalised and those that this version supports.
+"""Feature levels: the levels that the cluster has finalised, and the levels that Tidelog supports.
 
 A level is supported only when all of it is implemented, because clients choose their protocols by
 the finalised levels.

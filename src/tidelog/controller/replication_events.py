@@ -1,8 +1,9 @@
 """Replication events of one committed controller decision, derived by comparing two images.
 
-The images are those directly before and after the decision's records, so they contain the reasons
-for each change. A leader reports the in-sync changes that it requested, because it knows how far
-each replica had fetched. This module reports the replicas that the controller itself removed.
+The images are from directly before and directly after the decision's records, so they contain the
+reasons for each change. A leader reports the in-sync changes that it requested, because it knows
+how far each replica had fetched. This module reports the replicas that the controller itself
+removed.
 """
 
 from collections.abc import Callable, Iterator
@@ -52,7 +53,7 @@ def events_of_decision(
     why: FenceReason = FenceReason.REQUESTED,
     silent_ms: Millis | None = None,
 ) -> Iterator[ReplicationEvent]:
-    """Yield the events of brokers first, then those of partitions.
+    """Yield the events of brokers first, then the events of partitions.
 
     If the decision fences a broker, `why` is the reason, and `silent_ms` is how long the broker had
     been silent.

@@ -1,6 +1,6 @@
 """Checks of a resource's configuration: its keys, its values and their combinations.
 
-Error codes and messages are those of Kafka, because tools and users look for them.
+Error codes and messages are the same as in Kafka, because tools and users look for them.
 """
 
 import re
