@@ -280,7 +280,7 @@ class Host:
             self.connections.drop(conn)
 
     def _serve_costly(self, ready: list[tuple[Connection, int]]) -> None:
-        """For `SHARED_MS`, serve connections with slow requests, the longest idle ones first."""
+        """For `SHARED_MS`, serve connections with slow requests, the longest idle first."""
         until = self._now + SHARED_MS
         for conn, mask in sorted(ready, key=lambda one: one[0].active_at):
             if self._now < until and conn in self.connections:
@@ -353,7 +353,7 @@ class Host:
                 if now >= until:
                     break
         except Exception:
-            # A request has triggered a bug: close its connection and serve the others.
+            # A request has triggered a bug. Close its connection, and serve the other connections.
             log.exception("%s: a request could not be handled", conn.peer)
             self.connections.drop(conn)
             self._step_ended("a request that could not be handled, from", conn)

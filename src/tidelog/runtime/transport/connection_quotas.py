@@ -97,7 +97,7 @@ class ConnectionQuotas:
         return max(0, self._total - self._limits.total)
 
     def may_be_closed(self, listener: str) -> bool:
-        """Whether connections of this listener may be closed to make room for others."""
+        """Whether connections of this listener may be closed to make room for other connections."""
         return listener not in self._controllers and listener != self._protected
 
 

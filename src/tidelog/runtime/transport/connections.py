@@ -1,4 +1,4 @@
-"""The connections of a host: those to read, those with responses to send, and those just closed.
+"""The connections of a host: which to read, which have responses to send, which were just closed.
 
 Invariants: if a peer does not read its responses, its connection is not read either. Each queue of
 responses, and the sum of all queues, is therefore bounded. All responses of one pass leave in one
@@ -95,7 +95,8 @@ class Connections:
         self._half_received = HalfReceived(limits.half_received_bytes)
         self._sweep_at = now + limits.idle_ms // SWEEPS_PER_IDLE
         self.check_at = self._sweep_at
-        """When to call `check` for idle connections, and for slow connections that block others."""
+        """When to call `check`, which closes idle connections and slow connections that block
+        others."""
         self.share = SENDFILE_BYTES
         """The bytes that a connection may send from a file per pass."""
         self._whole = self.shared = memoryview(bytearray(SHARED_BYTES))
@@ -173,7 +174,7 @@ class Connections:
         self._read_on()
 
     def check(self) -> None:
-        """Close connections that are idle for too long, and slow connections that block others."""
+        """Close idle connections, and slow connections that block other connections."""
         if self._sweep_at <= self.now:
             self._sweep_at = self.now + self._limits.idle_ms // SWEEPS_PER_IDLE
             self.drop_idle()

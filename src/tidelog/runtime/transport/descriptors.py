@@ -60,7 +60,7 @@ def fewest(directories: int) -> int:
 def share_out(limit: int, directories: int) -> Shares:
     """Divide the descriptors that remain after the fixed shares and the locks.
 
-    Files get up to half of these descriptors, and clients get the others.
+    Files get up to half of these descriptors, and clients get the rest.
     """
     assert limit >= fewest(directories)
     free = limit - OWN - PEERS - directories

@@ -66,7 +66,7 @@ class HalfReceived:
         return ready
 
     def check(self) -> list[Connection]:
-        """Returns the slow connections to close, so that the waiting ones can continue."""
+        """Returns the slow connections to close, so that waiting connections can continue."""
         if not self._waiting:
             return []
         self._checks += 1
@@ -76,7 +76,7 @@ class HalfReceived:
         gets_on = before[0] != first.id or first.half_received - before[1] >= ENOUGH_BYTES
         too_much = self.bytes - self._most // 2
         slow: list[Connection] = []
-        # Keep the newest connection, which may be read once all older ones are closed.
+        # Keep the newest connection, which may be read once all older connections are closed.
         for conn, began in list(self._begun.values())[:-1]:
             if too_much <= 0 or self._checks - began < PATIENCE:
                 break
