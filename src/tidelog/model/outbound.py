@@ -29,7 +29,7 @@ class CloseConnection:
 
 @dataclass(slots=True)
 class RequestFailed:
-    """A request has triggered a bug in Tidelog. Close its connection, and serve the others."""
+    """A request has triggered a bug in Tidelog. Close only the connection of this request."""
 
     conn: ConnId
     error: Exception
