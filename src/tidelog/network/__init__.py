@@ -1,4 +1,4 @@
-"""A proxy network between the processes of one machine. Links can be cut, delayed and slow.
+"""A proxy network between the processes of one machine. It can cut, delay and slow down links.
 
 Every listener of a node has a proxy address, which the node advertises. All traffic to the node
 passes through the proxy in both directions. The nodes do not know that the proxy exists.

@@ -2,7 +2,7 @@
 
 A party is a node, or all clients together. A way is the direction from one party to another. The
 network holds the bytes on a cut way and delivers them after the cut, because TCP would retransmit
-them. The network also holds the start and the end of a connection.
+them. On a cut way, the network also holds the start and the end of a connection.
 """
 
 from collections.abc import Collection
@@ -59,7 +59,7 @@ class Conditions:
 
     @property
     def is_calm(self) -> bool:
-        """Whether no way is cut or slow. If so, it does not matter who opened a connection."""
+        """Whether nothing is cut or slow. Then the opener of a connection need not be known."""
         return not self._cuts and not self._slow
 
     def is_cut(self, way: Way) -> bool:
