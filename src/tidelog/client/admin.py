@@ -153,7 +153,7 @@ def delete_topics(client: Client, names: Iterable[str]) -> None:
 
 
 def describe(client: Client, names: Sequence[str], page: int) -> list[Described]:
-    """Describe the topics' partitions, `page` of them per request.
+    """Describe the topics' partitions, at most `page` partitions per request.
 
     The ELR is None if the broker does not report it.
     """

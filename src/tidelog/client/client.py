@@ -124,7 +124,7 @@ class Client:
     def ask_leader(
         self, partition: TopicPartition, request: RequestPayload, response: type[R]
     ) -> R:
-        """Ask the partition's leader; raises `Moved` if no leader is known or it is unreachable."""
+        """Ask the partition's leader; raises `Moved` if the leader is unknown or unreachable."""
         leader = self.leader(partition)
         address = self._nodes.get(leader)
         if address is None:

@@ -30,7 +30,7 @@ class Acknowledged(NamedTuple):
 
 
 class Ledger:
-    """An append-only file; the ledgers in one directory are read as one."""
+    """An append-only file. An audit reads all ledgers of a directory together."""
 
     def __init__(self, path: Path | str) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
@@ -67,7 +67,7 @@ class Ledger:
 
 
 def checksum(key: bytes | None, value: bytes | None) -> str:
-    """The first 64 bits of the MD5 of key and value with their lengths; Spark computes MD5 fast."""
+    """The first 64 bits of the MD5 of key, value and lengths (MD5 because it is fast in Spark)."""
     content = b"%d:%b%d:%b" % (_size(key), key or b"", _size(value), value or b"")
     return md5(content, usedforsecurity=False).hexdigest()[:CHECKSUM_DIGITS]
 

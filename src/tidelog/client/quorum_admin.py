@@ -1,7 +1,7 @@
 """Requests of the command line about the controller quorum and the cluster.
 
 If the quorum has no leader, no node can describe the quorum. The command line then probes the nodes
-one by one and names the unreachable nodes, because they may be why no majority elects a leader.
+one by one and names the unreachable nodes, because without them the quorum may have no majority.
 """
 
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest

@@ -1,9 +1,9 @@
 """The log end offset of each replica, as reported by the replicas themselves.
 
 If the replica id in a ListOffsets request is Kafka's debugging id (-2), each replica, leader or
-follower, answers with its log end offset. If it is a consumer's id (-1), the leader answers with
-the high watermark. The brokers are queried in turn, so under load their answers are some
-milliseconds apart.
+follower, answers with its log end offset. If the replica id is a consumer's id (-1), the leader
+answers with the high watermark. The client queries the brokers one after another, so under load
+their answers are some milliseconds apart.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
