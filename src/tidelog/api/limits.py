@@ -28,7 +28,7 @@ PARTITIONS = RequestLimit(50_000, 4 * _MIB)
 """For a request that may name every partition of a node, with replicas or offsets."""
 
 MEMBER = RequestLimit(100, 8 * _MIB)
-"""For a request with the subscription of one group member, in each of its few protocols."""
+"""For JoinGroup, with the subscription of one member for each of its few protocols."""
 
 OPAQUE = RequestLimit(10_000, 8 * _MIB)
 """For a request with the assignments of all members of a group, which are opaque bytes."""
@@ -37,7 +37,7 @@ OFFSETS = RequestLimit(50_000, 8 * _MIB)
 """For a request with partitions and the metadata that clients commit with their offsets."""
 
 FETCH = RequestLimit(20_000, 4 * _MIB)
-"""For a request with every partition of a node. The codec of Fetch does not work in slices."""
+"""For Fetch, which may name every partition of a node. Its codec does not work in slices."""
 
 RECORDS = RequestLimit(10_000, 2**31 - 1)
 """For a request with records, whose size is limited by `socket.request.max.bytes`."""

@@ -1,8 +1,8 @@
 """Lets a handler pause between slices of long work (F63).
 
 Most handlers use `in_parts`, which splits a long request into short ones, passes them to the
-handler in turn, and joins the responses. Each part is handled with the newest image. If a rule
-applies to all elements of a request, such as unique names, it is checked only within each part.
+handler in turn, and joins the responses. Each part is handled with the newest image. A rule about
+all elements of a request, such as unique names, is checked only within each part.
 
 Handlers whose requests or responses cannot be split this way pause by themselves, using a `Pace`.
 """
@@ -22,7 +22,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 SLICE = 250
-"""The number of request elements per slice; a handler takes up to 20 microseconds for each."""
+"""The number of request elements per slice. A handler takes up to 20 microseconds per element."""
 
 PAUSE = Pause()
 
@@ -76,7 +76,7 @@ def chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 
 class Parts(NamedTuple):
-    """The names of the nested arrays with the elements of a request and of its response."""
+    """The nested arrays to split in a request, and to join in its response, as field names."""
 
     asked: tuple[str, ...]
     answered: tuple[str, ...]
@@ -111,7 +111,7 @@ def _handle_parts(handler: Handler, parts: Parts, request: Request) -> Handling:
 
 
 def elements_of(message: Any, path: Sequence[str]) -> int:
-    """The number of innermost elements; an empty array counts as one, null as none."""
+    """The number of innermost elements. An empty array counts as one element, and null as none."""
     items = getattr(message, path[0])
     if not items:
         return 0 if items is None else 1

@@ -4,8 +4,8 @@ IncrementalAlterConfigs sets, deletes, appends to and subtracts from single keys
 replaces the whole configuration of a resource. The controller decides on each resource separately.
 As in Kafka, the broker checks these cases before it forwards the request:
 
-- A change to another broker gets INVALID_REQUEST. Clients must send a change to the broker that it
-  is for.
+- A change to another broker's configuration gets INVALID_REQUEST. Clients must send the changes to
+  a broker's configuration to that broker.
 - An unknown operation gets UNKNOWN_SERVER_ERROR.
 - A change to a broker logger gets INVALID_CONFIG, because log levels cannot be changed at run time.
 """
@@ -30,7 +30,7 @@ _OPERATIONS = range(4)  # set, delete, append, subtract
 _MOST_CONFIGS = 1_000
 """The maximum number of configurations per resource in one request.
 
-The controller decides on all of them at once. There are fewer keys than this limit.
+The controller decides on all of them at once. The limit is higher than the number of known keys.
 """
 
 

@@ -44,8 +44,8 @@ from tidelog.model.errors import ErrorCode
 
 _SLICE = 500
 _MAX_VALUES = 500_000
-"""The maximum number of values in a response. Without it, a request that names a resource many
-times would get a response of any size.
+"""The maximum number of values in a response. Without this limit, a request that names a resource
+many times could get a response of any size.
 """
 _DYNAMIC_CLIENT_METRICS_CONFIG = 7
 _DYNAMIC_GROUP_CONFIG = 8
@@ -68,7 +68,7 @@ class _Config(NamedTuple):
     key: ConfigKey
     text: str | None
     synonyms: tuple[_Synonym, ...]
-    """The values of all sources, in order of precedence. If there are none, the default applies."""
+    """One value per source that sets the key, by precedence; empty if only the default applies."""
     read_only: bool = False
 
 

@@ -6,7 +6,7 @@ leaders (KIP-183); version 1 adds unclean elections (KIP-460). AlterPartitionRea
 option to keep the replication factor (KIP-860).
 
 ListPartitionReassignments lists the partitions that are being reassigned. If the list of topics is
-null, it lists those of all topics. `kafka-topics --describe` sends this request.
+null, it lists the partitions of all topics. `kafka-topics --describe` sends this request.
 """
 
 from collections.abc import Iterable

@@ -7,15 +7,16 @@ Returns topics, partitions and brokers, as they are reachable through the client
   unknown id gets UNKNOWN_TOPIC_ID, an unknown name UNKNOWN_TOPIC_OR_PARTITION, and an invalid name
   INVALID_TOPIC_EXCEPTION. An id or a null name in version 10 or 11 gets INVALID_REQUEST.
 - A missing topic is created if `auto.create.topics.enable` and the client allow it. Before version
-  4, a client always allows it. As in Kafka, the response still contains UNKNOWN_TOPIC_OR_PARTITION,
-  and the client retries. In Tidelog, the topic exists when the response is sent. One request
-  creates at most a hundred topics, while Kafka has no limit.
+  4, every client counts as allowing it. As in Kafka, the response contains
+  UNKNOWN_TOPIC_OR_PARTITION for the new topic, and the client retries. Unlike in Kafka, the topic
+  exists when the response is sent. One request creates at most a hundred topics; Kafka has no
+  limit.
 - A partition without a leader has leader -1 and LEADER_NOT_AVAILABLE. From version 6 on, the error
   is LISTENER_NOT_FOUND if the leader has no endpoint on the listener. Version 0 omits unreachable
   replicas and returns REPLICA_NOT_AVAILABLE.
 - If a leader has just failed, the request is answered when the new leader is known, at the latest
-  half a second after the failure. The failed broker stays in the broker list for a while, because
-  clients would otherwise refresh their metadata only after a second.
+  half a second after the failure. The failed broker stays in the broker list for a while. If the
+  list did not contain it, clients would wait a second before they refresh their metadata.
 - If authorized operations are requested (KIP-430), all operations are returned, because there is no
   authorizer.
 - Every broker forwards requests to the controller, so the controller id is the id of the answering

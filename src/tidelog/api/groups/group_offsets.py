@@ -46,8 +46,8 @@ _FIRST_BY_ID = 10
 _PARTITIONS = ("groups", "topics", "partition_indexes")
 _ANSWERED = ("groups", "topics", "partitions")
 _MOST_FOUND = 100_000
-"""The maximum number of offsets in a response. Without it, a request that names a group many times
-would get a response of any size.
+"""The maximum number of offsets in a response. Without this limit, a request that names a group
+many times could get a response of any size.
 """
 
 

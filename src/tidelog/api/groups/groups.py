@@ -9,7 +9,7 @@ that does not coordinate the group returns NOT_COORDINATOR. JoinGroup 5 adds sta
 (KIP-345). LeaveGroup 3 adds several members per request. ListGroups 4 adds group states (KIP-518),
 and ListGroups 5 adds group types (KIP-848). From version 5 on, a SyncGroup without protocol type or
 name gets INCONSISTENT_GROUP_PROTOCOL (KIP-559). For an unknown group, DescribeGroups returns
-GROUP_ID_NOT_FOUND from version 6 on (KIP-1043). Older versions return a dead group.
+GROUP_ID_NOT_FOUND from version 6 on (KIP-1043). Older versions return a group in the state Dead.
 """
 
 from dataclasses import replace
@@ -73,9 +73,9 @@ def list_groups(request: Request) -> Handling:
     responses: list[ListGroupsResponse] = yield CoordinateAll(request.message)
     groups: list[ListedGroup] = []
     for response in responses:
-        # NOT_COORDINATOR is no error here, because the groups have moved to another broker, which
-        # lists them. After any other error, for example while a coordinator loads, the client
-        # retries.
+        # Ignore NOT_COORDINATOR, because the groups have moved to another broker, and that broker
+        # lists them. Return any other error, for example while a coordinator loads, so that the
+        # client retries.
         if response.error_code not in (ErrorCode.none, ErrorCode.not_coordinator):
             return response
         groups.extend(response.groups)

@@ -18,8 +18,8 @@ INTERNAL_TOPICS = frozenset(
     {CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE, REPLICATION_EVENTS}
 )
 SHOWN_AS_INTERNAL = INTERNAL_TOPICS - {REPLICATION_EVENTS}
-"""Topics that clients see as internal. The event topic is not one of them, because some clients,
-such as Spark, refuse to read internal topics.
+"""Topics that clients see as internal. Some clients, such as Spark, refuse to read internal topics,
+so the event topic is not in this set.
 """
 _WEEK_MS = 7 * 24 * 60 * 60 * 1000
 

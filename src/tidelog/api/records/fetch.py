@@ -147,7 +147,7 @@ def _fetch(
 
 
 def _reader(request: Request) -> Reader | None:
-    """The consumer that may be redirected to a follower; None for old versions and followers."""
+    """The consumer, if it may be redirected to a follower; None for followers and old versions."""
     if request.version < _FIRST_WITH_RACKS or request.message.replica_id >= 0:
         return None
     return Reader(request.message.rack_id, request.listener)

@@ -124,7 +124,7 @@ class FetchSession(SessionWatch[CachedPartition]):
                     del self.moved[cached]
 
     def _asked_by(self, request: FetchRequest) -> None:
-        """If the reader has changed, mark all partitions as changed, as its view may differ."""
+        """If the reader has changed, mark all partitions as changed: it may see other offsets."""
         asker = (
             request.replica_id,
             request.replica_epoch,
@@ -178,7 +178,7 @@ class FetchPlan(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the fetch has no partitions; it then has nothing to wait for."""
+        """Whether the fetch has no partitions. If so, the response is sent without a wait."""
         return not (self.sessionless if self.session is None else self.session.partitions)
 
 
@@ -256,8 +256,8 @@ class FetchSessions:
     def _make_room(self, is_privileged: bool, now: Millis) -> bool:
         """If all slots are in use, evict a session; returns whether there is room for a new one.
 
-        Only stale sessions can be evicted, and for a follower also those of consumers. The least
-        recently used of these is evicted.
+        A stale session may be evicted. For a follower, any session of a consumer may be evicted
+        too. Of these sessions, the least recently used one is evicted.
         """
         if len(self._sessions) < self._slots:
             return True

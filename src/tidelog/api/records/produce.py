@@ -75,7 +75,7 @@ def handle(request: Request) -> Handling:
 
 
 def _handle_long(request: Request, message: ProduceRequest) -> Handling:
-    """Append in parts, each with the remaining time of the request."""
+    """Append in parts. The timeout of each part is the time that is left for the request."""
     deadline = request.now + message.timeout_ms
     answers: list[tuple[TopicRef, list[PartitionProduced]]] = []
     endpoints: dict[NodeEndpoint, None] = {}

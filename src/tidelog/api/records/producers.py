@@ -38,8 +38,8 @@ from tidelog.model.ids import NO_PRODUCER, TopicPartition
 _NO_PRODUCER_EPOCH = -1
 _SLICE = 500
 _MAX_FOUND = 100_000
-"""The maximum number of producers in a response. Without it, a request that names a partition many
-times would get a response of any size.
+"""The maximum number of producers in a response. Without this limit, a request that names a
+partition many times could get a response of any size.
 """
 
 
