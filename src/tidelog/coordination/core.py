@@ -88,7 +88,7 @@ class WallClock(Protocol):
 
     @property
     def settled_ms(self) -> Millis:
-        """Like `ahead_ms`, but a step forward takes effect with a delay; used to expire data."""
+        """Like `ahead_ms`, but a step of the clock forward counts only later; used for expiry."""
 
 
 class ShardCore:
@@ -241,7 +241,7 @@ class ShardCore:
         entry.tell(outcome)
 
     def when_settled(self, write_id: int, settled: Settled) -> None:
-        """Call `settled` when a write in flight completes; at once if it has timed out."""
+        """Call `settled` when a write in flight completes, or now if the write has timed out."""
         entry = self._in_flight[write_id]
         if entry.timed_out:
             settled(_TIMED_OUT)
@@ -290,8 +290,8 @@ class ShardCore:
                 assert value is None or isinstance(value, OffsetCommitValue)
                 self.apply_offset(key, value)
             elif value is None:
-                # A deleted group is dropped before this write, but a commit in flight may have
-                # created it again.
+                # A deletion drops the group before it writes the tombstone. Since then, a commit
+                # in flight may have created the group again.
                 self.forget_simple_group(key.group)
 
     # -- Simple groups -----------------------------------------------------------------------------

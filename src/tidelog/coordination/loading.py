@@ -20,7 +20,7 @@ from tidelog.model.ids import NO_TIMESTAMP
 class Loader:
     """Applies the records of the log in order.
 
-    The same keys recur until the log is compacted, so each key is decoded once.
+    Until the log is compacted, a key occurs many times. The loader decodes each key only once.
     """
 
     def __init__(self, core: ShardCore) -> None:

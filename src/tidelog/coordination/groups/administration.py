@@ -80,7 +80,7 @@ def _describe(core: ShardCore, group_id: str, version: int) -> DescribedGroup:
 
 
 def _described_members(group: ClassicGroup) -> tuple[DescribedGroupMember, ...]:
-    """The descriptions of the members; as in Kafka, only a stable group includes subscriptions."""
+    """The descriptions of the members. As in Kafka, only a stable group shows subscriptions."""
     stable = group.state is GroupState.STABLE
     return tuple(
         DescribedGroupMember(
@@ -145,7 +145,8 @@ def group_tombstones(core: ShardCore, group_id: str) -> list[Change]:
 def restore(core: ShardCore, removed: dict[str, ClassicGroup], unwritten: list[Change]) -> None:
     """Restore groups whose removal could not be written, unless they were created again since.
 
-    A group is also restored if its own tombstone was written, but not that of one of its offsets.
+    A group is also restored if its own tombstone was written, but the tombstone of one of its
+    offsets was not.
     """
     for key, _ in unwritten:
         if isinstance(key, GroupMetadataKey):

@@ -141,7 +141,8 @@ def _fetch_after(
         if error is ErrorCode.none:
             _answer_fetch(core, request, ticket)
         elif earlier == write_id or error is ErrorCode.not_coordinator:
-            # The write timed out. Consumers expect no timeout error here, but retry after this one.
+            # The write timed out. Consumers do not expect a timeout error here, but they retry
+            # after NOT_COORDINATOR.
             core.answer(ticket, refused_fetch(request, ErrorCode.not_coordinator, version))
         elif earlier is None:
             _answer_fetch(core, request, ticket)

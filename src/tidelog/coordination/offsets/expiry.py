@@ -1,9 +1,9 @@
 """Expiry of committed offsets, for groups without members and for deleted topics.
 
 After the last member of a group has left, the group's offsets expire when
-`offsets.retention.minutes` have passed. In a group with members or in a simple group, an offset
-expires that long after its commit, unless a member subscribes to its topic. A group without offsets
-and members is removed.
+`offsets.retention.minutes` have passed. In a group with members or in a simple group, this time
+counts from the commit of an offset, and the offset stays while a member subscribes to its topic. A
+group without offsets and members is removed.
 """
 
 from collections.abc import Collection
@@ -31,7 +31,7 @@ def check(core: ShardCore) -> None:
         kept, expired = _sort_out(core, group, in_flight)
         tombstones += [(key, None) for key in expired]
         if kept == 0 and group.state is GroupState.EMPTY and group.group_id not in busy:
-            # The tombstone of a group always follows those of its offsets.
+            # The tombstone of a group always follows the tombstones of its offsets.
             tombstones.append((GroupMetadataKey(group.group_id), None))
             removed[group.group_id] = core.groups.pop(group.group_id)
     core.write_parts(tombstones, undo=lambda part: restore(core, removed, part))
@@ -75,7 +75,7 @@ def _is_expired(
 
 
 def _unused_since(group: ClassicGroup, value: OffsetCommitValue) -> Millis | None:
-    """The time at which an offset's retention starts; None while it must not expire."""
+    """The time at which an offset's retention starts; None while the offset must not expire."""
     if group.protocol_type is None:
         return value.commit_timestamp
     if group.state is GroupState.EMPTY:

@@ -124,7 +124,7 @@ class ClassicGroup:
         self.pending_syncs.pop(member_id, None)
 
     def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
-        """Give a static member a new id and keep its place; its parked requests are dropped."""
+        """Give a static member a new id in the same place, and drop its parked requests."""
         old = self.members[old_id]
         new = replace(old, member_id=new_id, is_new=False, join=None, sync=None)
         self.swap_static(old, new)
@@ -230,8 +230,8 @@ class ClassicGroup:
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether a member subscribes to the topic.
 
-        If the subscriptions of a consumer group are unknown, it counts as subscribed to every
-        topic.
+        If the subscriptions of a consumer group are unknown, the group counts as subscribed to
+        every topic.
         """
         if self.subscribed_topics is None:
             return self.uses_consumer_protocol

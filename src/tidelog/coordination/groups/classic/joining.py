@@ -2,7 +2,7 @@
 
 A dynamic member first gets its member id and then joins with it (KIP-394). A static member replaces
 its previous incarnation (KIP-345). If the group is stable and the selected protocol does not
-change, this needs no rebalance.
+change, the replacement needs no rebalance.
 """
 
 from dataclasses import dataclass, replace
@@ -98,8 +98,8 @@ def _check(settings: GroupSettings, group_id: str, joiner: _Joiner) -> ErrorCode
 def _can_be_written(core: ShardCore, group: ClassicGroup | None, joiner: _Joiner) -> bool:
     """Whether the record of a group with this member fits into a batch (F61).
 
-    Kafka finds that a record is too large only when it writes the assignment, and then refuses
-    every member.
+    Kafka checks the size of the record only when it writes the assignment. If the record is too
+    large, Kafka refuses every member.
     """
     limit = core.largest_batch()
     if sum(len(protocol.metadata) for protocol in joiner.protocols) > limit:

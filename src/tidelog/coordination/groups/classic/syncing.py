@@ -1,7 +1,7 @@
 """SyncGroup (key 14), versions 0-5, and Heartbeat (key 12), versions 0-4.
 
 The leader's SyncGroup carries the assignment. The coordinator writes the assignment to its log
-before any member receives it, so that a generation on which members act survives a failover.
+before any member receives it. A failover therefore never loses an assignment that a member uses.
 """
 
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
