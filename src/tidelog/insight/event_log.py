@@ -26,8 +26,8 @@ from tidelog.protocol.records.records import UnreadableRecords, iterate_records
 
 WHERE = TopicPartition(REPLICATION_EVENTS, 0)
 DEPTH = 20_000
-"""The number of past events to read. Each partition records its state once a minute, so this number
-covers hours of a small cluster, or minutes of a cluster with thousands of partitions.
+"""The number of past events to read. The state of each partition is recorded at least once a
+minute, so this number covers hours of a small cluster, or minutes with thousands of partitions.
 """
 FETCH_BYTES = 4 * 1024 * 1024
 _OF_BROKERS = b"broker-"

@@ -25,7 +25,7 @@ MOST = 256
 
 
 class LookTime(NamedTuple):
-    """The start and the end of an observation. An observation queries the brokers in turn."""
+    """The start and end of an observation, which queries the brokers one after another."""
 
     began: Millis
     ended: Millis

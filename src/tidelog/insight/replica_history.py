@@ -1,7 +1,7 @@
 """The history of partitions and brokers, built from replication events in the order of the topic.
 
 Each node writes its own events, so the order in the topic may differ from the order in which the
-events happened. The partition epochs show the order of the events.
+events happened. The partition epochs show the true order.
 """
 
 from collections.abc import Mapping
