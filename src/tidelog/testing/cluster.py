@@ -23,7 +23,7 @@ SLOW_MS = 100.0
 
 
 class FaultRefused(Exception):
-    """This cluster does not support the fault; the message says what it would need."""
+    """The fault is not possible in this cluster; the message says why."""
 
 
 class Nodes(dict[NodeId, NodeProcess]):
@@ -34,7 +34,7 @@ class Nodes(dict[NodeId, NodeProcess]):
 
 
 class Cluster(ClusterView):
-    """Nodes 1..brokers, each broker and controller in one process.
+    """Nodes 1..brokers. Each node is a broker and a controller in one process.
 
     The context starts all nodes and waits until each accepts writes. At the end of the context, all
     nodes are killed. Without `directory`, the cluster uses a temporary directory. If the test
@@ -43,7 +43,7 @@ class Cluster(ClusterView):
     `properties` are for every node, `broker_properties` are for single nodes, and `racks` are the
     values of broker.rack in order. All traffic goes through a network that can be cut and slowed
     down. This network costs some CPU, so measurements use `network_faults=False`. With
-    `disk_bytes`, the data of each node is on a file system of that size, which needs root.
+    `disk_bytes`, each node has its data on a separate file system of that size. This needs root.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class Cluster(ClusterView):
         return self.layout.port(self.nodes[node].node_id)
 
     def port_to_ask(self, node: NodeId) -> int:
-        """The node's own port, which saves CPU, or the proxy's port if the node is cut off."""
+        """The node's own port, to save CPU, or the proxy's port if the node is cut off."""
         is_past = self.layout.has_proxies and node not in self._cut_off
         return self.port(node) + (len(self.nodes) if is_past else 0)
 

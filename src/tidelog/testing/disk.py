@@ -1,4 +1,4 @@
-"""Full disks: by a small file system, which needs root, or by a limit on the size of files."""
+"""Fills disks: with a small file system, which needs root, or with a limit on the size of files."""
 
 import errno
 import resource
