@@ -124,7 +124,7 @@ class ClusterDirectory:
             )
 
     def _check_missing(self, brokers: int, whole: Mapping[NodeId, NodeDirectory]) -> list[str]:
-        """Warn about missing directories of nodes; refuse the start without a majority (F40).
+        """Warn about missing node directories; refuse a start if no majority is left (F40).
 
         A controller with an empty directory does not vote before it has copied the log, so a
         minority of nodes may start empty. If more directories are missing, the last copies of
@@ -230,7 +230,7 @@ def _read(path: Path) -> NodeDirectory:
 
 
 def _identity(data: Path) -> dict[str, str] | None:
-    """Read meta.properties, or its copy if that is valid, because a node trusts the copy more."""
+    """Read the copy of meta.properties if the copy is valid, as a node does; else the file."""
     copy = data / META_PROPERTIES_COPY
     meta = decode_meta_copy(copy.read_bytes()) if copy.is_file() else None
     if meta is not None:
