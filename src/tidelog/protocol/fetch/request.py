@@ -58,7 +58,7 @@ _LIMITS = Struct(">iiib")
 _SESSION = Struct(">ii")
 _REPLICA = Struct(">iq")
 _REPLICA_TAG = Struct(">BBBiqB")
-"""The tagged fields of a follower's request, if the replica state is the only one."""
+"""The tagged fields of a follower's request that has no other tag than the replica state."""
 _OFFSET = Struct(">q")
 _NO_REPLICA = (NO_NODE, -1)
 

@@ -35,7 +35,7 @@ _FLEXIBLE_SINCE: Mapping[int, int] = {
 def is_flexible(api_key: int, version: int) -> bool:
     """Whether this version has compact lengths and tagged fields (KIP-482).
 
-    Unknown newer versions count as flexible, because the headers of their requests are still read.
+    Unknown newer versions count as flexible, so that the headers of their requests can be read.
     """
     return version >= _FLEXIBLE_SINCE.get(api_key, 0)
 

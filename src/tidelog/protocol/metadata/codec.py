@@ -246,7 +246,7 @@ def _array(write_one: Write, read_one: Read) -> tuple[Write, Read]:
         length, position = read_uvarint(data, position)
         if length == 0:
             return None, position
-        # Every element takes at least one byte, so a larger count is false. Allocate nothing.
+        # Every element takes at least one byte. Refuse a larger count before any allocation.
         if length - 1 > len(data) - position:
             raise MalformedMessage("an array claims more elements than there are bytes")
         values = []
@@ -259,7 +259,7 @@ def _array(write_one: Write, read_one: Read) -> tuple[Write, Read]:
 
 
 def _int32s() -> tuple[Write, Read]:
-    """Codec of arrays of broker ids. One call handles a whole array, because they are frequent."""
+    """Codec of arrays of broker ids. These are frequent, so one call handles a whole array."""
 
     def write(out: bytearray, values: Any) -> None:
         if values is None:

@@ -180,8 +180,8 @@ class PartitionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChangeRecord:
-    """A change of a partition. Fields at their default do not change: None, or -2 for the leader,
-    or -1 for its recovery state."""
+    """A change of a partition. A field with its default value does not change. The default is -2
+    for the leader, -1 for its recovery state, and None for all other fields."""
 
     API_KEY: ClassVar = 5
     MAX_VERSION: ClassVar = 2

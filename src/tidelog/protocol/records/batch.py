@@ -98,7 +98,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def peek_attributes(buffer: Buffer) -> int:
-    """The lower byte of the first batch's attributes, unchecked; 0 if it is cut off."""
+    """The lower byte of the first batch's attributes, unchecked; 0 if the byte is missing."""
     return buffer[_LOWER_ATTRIBUTES] if len(buffer) > _LOWER_ATTRIBUTES else 0
 
 

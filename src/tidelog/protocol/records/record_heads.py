@@ -1,4 +1,4 @@
-"""A fast scan over the records of a batch. It reads the head of each record, not key and value.
+"""A fast scan over the records of a batch. It reads the head of each record, but no key or value.
 
 The scan takes the bytes of the records in chunks, as the chunks are unpacked, and keeps at most one
 chunk.
