@@ -52,7 +52,7 @@ class CommittedRecords:
     The key NO_EPOCH is for followers of the metadata log, whose high watermarks count as well.
     """
     leaders: dict[LeaderEpoch, tuple[NodeId, int]] = field(default_factory=dict)
-    """The node that leads each epoch, and the number of starts of that node before it led."""
+    """The node that leads each epoch, and the number of its run (1 after the first start)."""
     unclean_epochs: set[LeaderEpoch] = field(default_factory=set)
     """Epochs of uncleanly elected leaders, which may lack committed records."""
     lost: int = 0

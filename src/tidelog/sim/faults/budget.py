@@ -1,4 +1,4 @@
-"""The fault budget: the faults that the protocol must survive. A failure within it is a bug.
+"""The fault budget: faults that the protocol must survive. A failure within the budget is a bug.
 
 At any moment the budget allows:
 

@@ -8,8 +8,8 @@ report the damage. Damage is not visible in these cases:
   cleanly, a missing index is visible. In the metadata log, a missing index is visible only below
   the recovery point. A crash may leave later segments without an index, so every start scans these
   segments and rebuilds the index.
-* A text file (checkpoints, quorum-state, meta.properties) has no checksum. If it is still
-  well-formed, its numbers may be wrong.
+* A text file (checkpoints, quorum-state, meta.properties) has no checksum. If the damaged file is
+  well-formed, a node cannot see that its numbers are wrong.
 * If the node stopped uncleanly, damage after the recovery point of a log may look like an append
   that a kill interrupted, or like an append that a power loss removed.
 * The topic id of the metadata log is constant, so its partition.metadata is never read.

@@ -41,7 +41,7 @@ class SimJobs:
         return sum(isinstance(task.run.job, kind) for task in self._tasks.values())
 
     def start(self, run: Run, slower_by: Millis) -> None:
-        """Start a job. Draws the job's minimum duration, and a time for the first step."""
+        """Start a job. Its minimum duration and the time of its first step are random."""
         takes = 1 + self._dice.below(JOB_MS + slower_by)
         task = self._tasks[run.token] = _Task(run)
         self._world.after(self._dice.below(takes), lambda: self._go_on(task))

@@ -1,9 +1,9 @@
 """The simulated network: connections between machines, which may be slow, cut, reset or refused.
 
 A connection behaves like TCP, but its unit is the frame. Frames arrive in order or not at all.
-While a link is cut, frames wait, because TCP retransmits them. If a process ends, its connections
-close after all frames that the process has sent. A machine without power does not answer. When the
-power is back, the machine resets its old connections.
+While a link is cut, frames wait, because TCP retransmits them. If a process ends, the frames that
+it has sent still arrive, and then its connections close. A machine without power does not answer.
+When the power is back, the machine resets its old connections.
 
 TCP hides packet faults. If a segment is lost, the segment and all later bytes wait for its
 retransmission. A request can therefore be duplicated or reordered only if its client uses two

@@ -53,7 +53,7 @@ def _plain(run: RecordedRun) -> dict[str, Any]:
 
 
 def first_write(frames: Sequence[Frame]) -> int:
-    """The index of the first frame in which a replica holds a record. The page opens with it."""
+    """The index of the first frame in which a replica has a record. The page opens there."""
     for place, frame in enumerate(frames):
         replicas = (one for partition in frame.scene.partitions for one in partition.replicas)
         if any(replica.end > 0 for replica in replicas):

@@ -22,7 +22,7 @@ _OFTEN = ("kill", "power-loss", "quick-restart", "pause", "isolate", "one-way", 
 
 
 def filled_in(plan: Plan) -> Plan:
-    """The plan, with every field that is None drawn from the seed."""
+    """The complete plan. A value drawn from the seed replaces each field that is None."""
     dice = SeededDice(plan.seed).fork("plan")
     nodes = plan.nodes or MIN_NODES + dice.fork("nodes").below(MAX_NODES - MIN_NODES + 1)
     workload = plan.workload or _drawn_workload(dice.fork("workload"))

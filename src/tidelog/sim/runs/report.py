@@ -12,7 +12,7 @@ LAST_EVENTS = 25
 
 
 def replay_command(plan: Plan, only: Sequence[int] | None = None) -> str:
-    """The command that replays this plan. The seed determines the options that it omits."""
+    """The command that replays this plan. The seed determines the options that are left out."""
     parts = ["tidelog simulate", f"--seed {plan.seed}"]
     if plan.nodes is not None:
         parts.append(f"--nodes {plan.nodes}")
@@ -38,7 +38,7 @@ def headline(seed: int, failure: Failure) -> str:
 def failure_report(plan: Plan, only: Sequence[int] | None = None) -> Iterator[str]:
     """Run a failing plan again and report its events. The same seed reproduces the same run.
 
-    If faults were removed from the seed's schedule, `only` has the indices of those that remain.
+    If faults were removed from the seed's schedule, `only` has the indices of the other faults.
     """
     recorder = Recorder()
     outcome = simulate(plan, recorder)

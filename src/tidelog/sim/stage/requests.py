@@ -1,4 +1,4 @@
-"""Requests that stories send, but other simulated clients do not send."""
+"""Requests that only stories send."""
 
 from collections.abc import Sequence
 from datetime import timedelta

@@ -27,7 +27,7 @@ class Actor:
         self._witness = witness
 
     def act(self, step: Step) -> str:
-        """Execute a step. Returns its result in words, or "" if the observed changes suffice."""
+        """Execute a step. Returns its result in words, or "" if observed changes show it."""
         acting: Callable[[dict[str, str]], str] = getattr(self, f"_{step.kind}")
         return acting(step.places)
 

@@ -127,7 +127,7 @@ def _rolling_restart(scene: WhatIfScene) -> None:
 
 
 def _last_in_sync(scene: WhatIfScene) -> None:
-    """Kill the followers, then the leader, the last in-sync replica. The followers start first."""
+    """Kill the followers, then the leader, the last in-sync replica. Start the leader last."""
     followers, leader = scene.followers(), scene.leader
     for host in followers:
         host.kill()

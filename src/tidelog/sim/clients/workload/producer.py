@@ -1,4 +1,4 @@
-"""Two producers: an idempotent one retries until acknowledged, and a plain one never retries."""
+"""Two producers: the idempotent one retries until it succeeds, and the plain one never retries."""
 
 from collections import deque
 from typing import Any
