@@ -135,7 +135,7 @@ def request(message: Any, version: int = 99, **changes: Any) -> Request:
 
 
 def ask(api_key: int, **fields: Any) -> Any:
-    """A request in canonical shape; omitted fields are set as if an old client lacked them."""
+    """A request in canonical shape. An omitted field has the value of a version without it."""
     cls = canonical_request(api_key)
     absent = {field.name: field.absent() for field in fields_of(cls)}
     return cls(**{**absent, **fields})

@@ -1,7 +1,7 @@
 """A broker for tests of the command line, with real sockets and frames.
 
-It is the only broker. It leads the one partition of each topic that a test makes, and answers the
-requests of a reader.
+It is the only broker of its cluster. Each topic of a test has one partition, which this broker
+leads. The broker answers the requests of a reader.
 """
 
 import socket

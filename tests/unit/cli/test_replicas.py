@@ -105,7 +105,7 @@ def test_without_events_it_is_told_as_far_as_it_was_watched() -> None:
 
 
 def behind(history: ReplicaHistory, *looks: tuple[LookTime, int, int]) -> list[str]:
-    """The lag that is shown for each look: (time, leader's end offset, follower's end offset)."""
+    """The lag that is shown for each look. A look is (time, leader's end, follower's end)."""
     memory, seen = Memory(history), []
     for look, leader_end, end in looks:
         pair = (ReplicaOffsets(1, leader_end, True), ReplicaOffsets(2, end, True))
@@ -208,7 +208,7 @@ def test_what_no_event_tells_of_has_been_so_for_longer_than_events_go_back() -> 
     memory = Memory(history)
     memory.note([HURT], at(NOW))
     since = [memory.since(HURT, replica) for replica in HURT.replicas]
-    assert since == ["> 20 min", "> 20 min", "-"]  # the last one has left; no event yet
+    assert since == ["> 20 min", "> 20 min", "-"]  # the last one has left, without an event
 
     back = HURT._replace(replicas=(*HURT.replicas[:2], ReplicaOffsets(3, 900, True)))
     memory.note([back], at(NOW + 2_000))

@@ -85,7 +85,7 @@ def test_what_is_not_there_is_one_sentence(tmp_path: Path, name: str) -> None:
 
 
 def test_a_directory_in_use_is_left_alone(tmp_path: Path) -> None:
-    """Another process holds the lock, because one process can lock a file twice."""
+    """Another process holds the lock, because a process can lock its own locked file again."""
     directory(tmp_path, STRAY)
     hold = (
         "import sys; from tidelog.runtime.process import lock_directory;"

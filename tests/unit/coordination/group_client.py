@@ -1,6 +1,7 @@
-"""A group shard under test, with functions for its requests; it keeps all answers and writes.
+"""A group shard under test, with functions that send requests to the shard.
 
-It also checks that every ticket (the number of a request) is answered at most once.
+The class keeps all answers and writes. It also checks that every ticket (the number of a request)
+is answered at most once.
 """
 
 from collections.abc import Iterator, Sequence

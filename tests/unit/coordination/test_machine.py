@@ -222,7 +222,7 @@ class Coordinator(RuleBasedStateMachine):
     @rule(error=st.sampled_from(FAILURES))
     @precondition(lambda self: self.coordinator.unwritten)
     def fail_the_latest_write(self, error: ErrorCode) -> None:
-        """Fail the latest write, because a refusal arrives before the next write is requested."""
+        """Only the latest write can fail: a refusal arrives before the next write is requested."""
         self.failed = True
         self.coordinator.settle(error, index=len(self.coordinator.unwritten) - 1)
         self.read_answers()

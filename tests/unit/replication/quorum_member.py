@@ -16,7 +16,7 @@ from tidelog.replication.quorum.state import (
 
 
 class VotersRecord(int):
-    """A record that changes the voters; like every record here, it is the epoch that wrote it."""
+    """A record that changes the voters. As in every record here, its value is its leader epoch."""
 
     voters: VoterSet
 

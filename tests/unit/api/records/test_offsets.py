@@ -30,7 +30,7 @@ from tidelog.model.ids import TopicPartition
 
 
 def listing(*asked: tuple[str, int, int], **fields):
-    """A ListOffsets request for these (topic, partition, timestamp), one topic each."""
+    """A ListOffsets request with one topic entry for each (topic, partition, timestamp)."""
     return ask(
         2,
         topics=tuple(

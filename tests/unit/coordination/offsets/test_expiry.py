@@ -166,7 +166,7 @@ def test_offsets_of_deleted_partitions_are_forgotten() -> None:
 
 
 def test_offsets_are_stamped_by_the_machines_clock_and_expire_by_time_that_can_be_trusted() -> None:
-    """If a clock is set forward, expiry trusts it only after some time; if set back, at once."""
+    """Expiry trusts a clock that was set forward only after some time, and one set back at once."""
     coordinator = CoordinatorUnderTest(SHORT)
     coordinator.commit({("t", 0): 1})
     coordinator.wall_clock.wall_moved(100 * RETENTION_MS)

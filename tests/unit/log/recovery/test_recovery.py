@@ -403,7 +403,7 @@ def test_a_gap_between_unsynced_segments_ends_the_log() -> None:
 
 
 def test_old_bytes_behind_new_ones_end_the_log() -> None:
-    """The log looks as after a truncation that was never synced."""
+    """The log looks like a log whose truncation was never synced."""
     disk = SimDisk()
     file = open_log(disk, ONE_SEGMENT)
     append(file, epoch=3)

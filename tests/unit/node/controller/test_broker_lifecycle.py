@@ -42,7 +42,7 @@ HEARD = BrokerHeartbeatResponse(
 
 
 def disk_of_epoch(epoch: int, interrupted: UUID | None = None) -> SimDisk:
-    """The disk after a clean shutdown in this epoch; with `interrupted`, also after that start."""
+    """The disk after a clean shutdown in this epoch and, if given, after an interrupted start."""
     disk = SimDisk()
     mark = CleanShutdownMark(disk)
     mark.set(epoch)
@@ -204,7 +204,7 @@ def test_f17_what_it_proves_is_noted_before_it_registers() -> None:
 
 @pytest.mark.parametrize("refusals", [0, 3])
 def test_f17_the_run_of_an_interrupted_start_is_settled_first(refusals: int) -> None:
-    """The controller may have registered the interrupted process, in an epoch unknown here."""
+    """The controller may have registered the interrupted start, in an epoch that we do not know."""
     host = LifecycleHost(interrupted=UUID(int=4_711))
     host.life.register()
     for _ in range(refusals):

@@ -1,4 +1,4 @@
-"""A bad partition is retried separately; the others of the same leader are still fetched (F62)."""
+"""A bad partition is retried separately. Other partitions of its leader are still fetched (F62)."""
 
 import pytest
 from tests.unit.log.support import SMALL

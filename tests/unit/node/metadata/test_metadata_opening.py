@@ -1,4 +1,4 @@
-"""If its metadata is damaged, a single controller has all of it or reports the damage (F57)."""
+"""A single controller with damaged files has all of its metadata or reports the damage (F57)."""
 
 from copy import deepcopy
 from functools import cache

@@ -1,4 +1,4 @@
-"""F33: a node stops using a failed directory, and stops if it was the last or has the metadata."""
+"""F33: a node stops using a failed directory. It ends if that was the last, or has the metadata."""
 
 from datetime import timedelta
 from typing import Any
