@@ -42,7 +42,7 @@ def events(cluster: SimCluster, *kinds: str, topic: str | None = None) -> list[d
 
 
 def leader_of_events(cluster: SimCluster) -> NodeId:
-    """The leader of the topic of events, as the first node that knows it reports; -1 for none."""
+    """The leader of the topic of events, from the first node that knows the topic; -1 for none."""
     for host in cluster.up:
         placed = host.node.image.partition(TopicPartition(REPLICATION_EVENTS, 0))
         if placed is not None:
@@ -51,7 +51,7 @@ def leader_of_events(cluster: SimCluster) -> NodeId:
 
 
 def check_events(cluster: SimCluster) -> int:
-    """Check that every reported change is in the metadata log and reported once; count them."""
+    """Check that every reported change is in the metadata log, once; return their number."""
     history = _history(cluster.up[0])
     recorded = events(cluster, *OF_PARTITIONS)
     for event in recorded:

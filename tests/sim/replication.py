@@ -80,7 +80,7 @@ class Producer:
         return not self._is_on and not self._values
 
     def stop(self) -> None:
-        """Send no new batches; the last one is still retried until it is acknowledged."""
+        """Send no new batches. The last batch is still retried until it is acknowledged."""
         self._is_on = False
 
     def _next(self) -> None:
@@ -133,7 +133,7 @@ class Producer:
 
 
 class Reader:
-    """Reads records and asks for the end offset all the time; the end must not move back (F50).
+    """Repeatedly reads records and asks for the end offset, which must not move back (F50).
 
     Like a client, the reader sends the newest leader epoch that it knows, so a replaced leader
     refuses its requests. A returned end offset is compared with the records that were read before

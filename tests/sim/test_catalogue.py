@@ -176,7 +176,7 @@ def test_f53_consumers_go_on_after_a_restart_and_after_a_change_of_leader(seed: 
 
 
 def test_f46_nobody_can_begin_a_transaction_yet_so_none_is_ended_by_a_late_request() -> None:
-    """Transactions are not supported: InitProducerId refuses one, and EndTxn is not served."""
+    """InitProducerId refuses a transactional id, and EndTxn is not served."""
     cluster = running(1)
     make_topic(cluster)
     talk = Talk(cluster, leader_of(cluster).id)

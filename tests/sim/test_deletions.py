@@ -85,7 +85,7 @@ def test_a_deletion_does_not_wait_for_a_follower_that_is_dead(seed: int) -> None
 def test_a_deletion_that_takes_too_long_says_so(seed: int) -> None:
     cluster = with_records(seed, broker_session_timeout_ms="60000")
     leader = leader_of(cluster)
-    # Not the controller: it would be replaced and fenced, so the deletion would not wait for it.
+    # Do not pause the controller. It would be fenced, and the deletion would not wait for it.
     follower = next(one for one in followers_of(cluster) if one is not only_controller(cluster))
     follower.pause()
     answer = Talk(cluster, leader.id).ask(delete_before(7, timeout_ms=1_000))

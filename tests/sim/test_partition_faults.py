@@ -28,7 +28,7 @@ def write(cluster: SimCluster, writer: Writer, batches: int, seen_by: SimHost) -
 def test_f28_a_change_of_the_in_sync_set_outlives_the_controller_that_it_was_sent_to(
     seed: int,
 ) -> None:
-    """The leader's request goes to a cut-off controller, so it must be repeated at the next one."""
+    """The leader's request goes to a cut-off controller; the leader sends it again to the next."""
     cluster = running(seed)
     controller = only_controller(cluster)
     leader = another(cluster, controller)

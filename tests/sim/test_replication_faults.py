@@ -30,7 +30,7 @@ from tidelog.sim.machines.cluster import SimCluster
 from tidelog.sim.machines.host import SimHost
 
 LATE = 1 << 50
-"""A time later than any record's."""
+"""A time later than the timestamp of any record."""
 
 
 def write(cluster: SimCluster, host: SimHost, value: bytes = b"0") -> ErrorCode:

@@ -18,7 +18,7 @@ METADATA = "__cluster_metadata-0"
 
 
 def make_topic(cluster: SimCluster, partitions: int, **configs: str) -> None:
-    """Create a topic whose partitions have one leader, so one answer may hold all records."""
+    """Create a topic with one leader for all partitions, so one answer may hold all records."""
     make(cluster, create_topic(TOPIC, on=[(1, 2, 3)] * partitions, **configs))
 
 

@@ -47,7 +47,7 @@ def test_a_power_cut_of_all_loses_what_nobody_had_synced_and_flush_prevents_it()
 
 
 def test_unclean_election_trades_records_for_a_leader() -> None:
-    """The only in-sync replica is down: the cluster waits for it, or loses its last records."""
+    """If the only in-sync replica is down, the cluster waits for it or loses its last records."""
     clean = ask(Question(3, 1, "all", "last-in-sync"))
     unclean = ask(Question(3, 1, "all", "last-in-sync", unclean=True))
 
