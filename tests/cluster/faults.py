@@ -1,4 +1,4 @@
-"""Injects random faults, which a seed determines, into nodes with certain roles; repairs them."""
+"""Injects faults into nodes with certain roles, and repairs them. A seed selects the faults."""
 
 import random
 import time

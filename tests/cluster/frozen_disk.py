@@ -1,4 +1,4 @@
-"""A disk that can hang: while it does, writes and syncs block."""
+"""A disk that can hang. While it hangs, writes and syncs block."""
 
 import os
 import subprocess

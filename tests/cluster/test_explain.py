@@ -41,7 +41,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def impatient_cluster() -> Iterator[Cluster]:
-    """A cluster in which a paused replica counts as stuck, because its broker is not yet fenced."""
+    """A cluster in which a paused replica leaves the ISR as stuck, before its broker is fenced."""
     with running({**PROPERTIES, "replica.lag.time.max.ms": "1500"}) as cluster:
         yield cluster
 

@@ -86,10 +86,10 @@ def explained(cluster: Cluster, topic: str) -> str:
 def test_f33_one_of_two_log_directories_fails_and_the_other_serves_on(
     tmp_path: Path, leads: bool
 ) -> None:
-    """If the test is not root, the limit affects all files, so both directories fail."""
+    """If the test does not run as root, a limit applies to all files, so both directories fail."""
     first, second = tmp_path / "2" / "data", tmp_path / "second"
     own = {2: {"log.dirs": f"{first},{second}"}}
-    # With a long session, a slow machine moves no leader, so only the disk can.
+    # With a long session, a slow machine moves no leader. Only the failed disk can do so.
     patient = {"broker.session.timeout.ms": "30000"}
     with (
         small_disk(second) as disk,

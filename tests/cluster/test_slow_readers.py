@@ -33,7 +33,7 @@ def peak_megabytes(pid: int) -> int:
 
 
 def deleted_files(pid: int) -> int:
-    """How many deleted files a process has open. It may close any of them while this counts."""
+    """How many deleted files a process has open. It may close any of them during the count."""
     deleted = 0
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):

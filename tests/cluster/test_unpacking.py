@@ -66,7 +66,7 @@ def client(port: int) -> Iterator[Client]:
 
 @contextmanager
 def bystander(port: int, served: list[int]) -> Iterator[Event]:
-    """A producer that adds each acknowledged offset to `served`, and sets an event at the first."""
+    """A producer that adds acknowledged offsets to `served`, and sets an event after the first."""
     is_over, first = Event(), Event()
 
     def produce() -> None:
