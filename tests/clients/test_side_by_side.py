@@ -93,7 +93,7 @@ class Both:
         return answers
 
     def fields_of(self, api: str, values: Answer) -> Answer:
-        """Those of the values that are fields of this API's request."""
+        """The values that are fields of this API's request."""
         known = {field.name for field in self.talks[0].schemas.request(api).body.fields}
         return {name: value for name, value in values.items() if name in known}
 
@@ -123,7 +123,7 @@ def some_partitions(dice: Random) -> list[int]:
 
 
 def a_batch(dice: Random) -> bytes:
-    """A mostly valid batch; its random producer and sequence may be a duplicate or leave a gap."""
+    """A mostly valid batch. Its random sequence may repeat an earlier one or leave a gap."""
     records = tuple(
         Record(dice.choice((None, b"", b"v" * 100)), dice.choice((None, b"k")))
         for _ in range(dice.choice((1, 1, 2, 5)))

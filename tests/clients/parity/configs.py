@@ -123,7 +123,7 @@ def overrides(t: Talk, name: str) -> None:
 
 
 def settle(t: Talk, name: str, key: str, value: str | None) -> None:
-    """Wait until the broker shows this override; it answers a change before it applies it."""
+    """Wait until the broker shows this override, because it answers before it applies a change."""
     body = {
         "resources": [{"resourceType": TOPIC, "resourceName": name, "configurationKeys": [key]}]
     }
