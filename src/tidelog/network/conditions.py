@@ -59,7 +59,7 @@ class Conditions:
 
     @property
     def is_calm(self) -> bool:
-        """Whether nothing is cut or slow. Then the opener of a connection need not be known."""
+        """Whether nothing is cut or slow. Then it does not matter who opened a connection."""
         return not self._cuts and not self._slow
 
     def is_cut(self, way: Way) -> bool:
