@@ -1,7 +1,7 @@
 """A connection to a broker that sends one request at a time and waits for its response.
 
 This client uses one fixed version of each request, which recent brokers support and which includes
-topic ids. Before it sends a request, it checks that the broker supports this version.
+topic ids. Before the client sends a request, it checks that the broker supports this version.
 """
 
 import socket
