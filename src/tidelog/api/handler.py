@@ -52,7 +52,7 @@ class Request:
     listener: str
     message: Any
     image: ClusterImage
-    """The node's newest metadata image. The node replaces it whenever it resumes the handler."""
+    """The node's newest metadata image, set again whenever the node resumes the handler."""
     settings: BrokerSettings
     node_id: NodeId
     now: Millis

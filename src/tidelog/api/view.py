@@ -39,7 +39,7 @@ CLUSTER_OPERATIONS = (
     | _IDEMPOTENT_WRITE
 )
 GROUP_OPERATIONS = _READ | _DELETE | _DESCRIBE | _DESCRIBE_CONFIGS | _ALTER_CONFIGS
-"""All operations on the resource; without an authorizer, every operation is allowed."""
+"""All operations on a topic, the cluster or a group. Without an authorizer, all are allowed."""
 
 
 class NodeAddress(NamedTuple):

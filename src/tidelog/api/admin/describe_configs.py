@@ -1,10 +1,10 @@
 """DescribeConfigs (key 32), versions 1-4.
 
 Describes the configuration of a topic, of this broker, of all brokers (the broker resource with an
-empty name), of a group (KIP-848) or of client metrics (KIP-714). The response contains the source
-of each value and the values that it overrides (synonyms, KIP-226). From version 3 on, the response
-includes types and, if requested, documentation (KIP-569). If a request's list of keys is empty or
-null, all keys are described. An unknown key is omitted.
+empty name), of a group (KIP-848) or of client metrics (KIP-714). For each value, the response
+contains its source and the values that it overrides (synonyms, KIP-226). From version 3 on, the
+response includes types and, if requested, documentation (KIP-569). If a request's list of keys is
+empty or null, all keys are described. An unknown key is omitted.
 
 - An unknown topic gets UNKNOWN_TOPIC_OR_PARTITION. An invalid name gets INVALID_TOPIC_EXCEPTION.
 - A broker describes only itself. The id of another broker gets INVALID_REQUEST.
@@ -101,7 +101,7 @@ def handle(request: Request) -> Handling:
         values += len(results[-1].configs)
         if values > _MAX_VALUES:
             return Disconnect(f"sent DescribeConfigs for more than {_MAX_VALUES} values")
-        # A resource has up to hundreds of keys, and all are read to find the requested ones.
+        # All keys of a resource, up to several hundred, are read to find the requested keys.
         if pace.is_due(1 + looked_at):
             yield PAUSE
     return DescribeConfigsResponse(throttle_time=timedelta(0), results=tuple(results))

@@ -98,7 +98,7 @@ def _may_create(request: Request) -> bool:
 
 
 def _missing(asked: Sequence[Any], image: ClusterImage) -> Handling:
-    """The requested valid names that have no topic; empty if topics are requested by id."""
+    """The valid names in the request without a topic; empty if topics are requested by id."""
     if _topic_ids(asked):
         return []
     names = {topic.name or "": None for topic in asked}

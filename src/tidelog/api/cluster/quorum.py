@@ -4,12 +4,12 @@
     FetchSnapshot (59)  0-1
 
 A voter answers these four requests itself, whether it is the leader or not. Vote 2 adds pre-votes
-(KIP-996). From Vote 1, BeginQuorumEpoch 1 and EndQuorumEpoch 1 on, a voter is identified by its id
-and its directory id (KIP-853).
+(KIP-996). From version 1 of Vote, BeginQuorumEpoch and EndQuorumEpoch on, a voter is identified by
+its id and its directory id (KIP-853).
 
-DescribeQuorum (55), versions 0-2 (KIP-595), is served on any listener. A broker forwards it to the
-leader, the only node that knows each replica's log end offset. Version 1 adds timestamps (KIP-836).
-Version 2 adds directory ids and the controllers' addresses (KIP-853).
+DescribeQuorum (55), versions 0-2 (KIP-595), is served on any listener. A broker forwards the
+request to the leader, the only node that knows each replica's log end offset. Version 1 adds
+timestamps (KIP-836). Version 2 adds directory ids and the controllers' addresses (KIP-853).
 
 Two more APIs are served on any listener. For each request, the leader adds or removes one voter by
 appending a record (KIP-853):

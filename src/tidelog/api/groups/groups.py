@@ -4,8 +4,8 @@
     SyncGroup (14)      0-5     LeaveGroup (13) 0-5     ListGroups (16)      0-5
                                                         DeleteGroups (42)    0-2
 
-Each request goes to the coordinator of its group, which answers it, possibly after a wait. A broker
-that does not coordinate the group returns NOT_COORDINATOR. JoinGroup 5 adds static members
+The coordinator of a group answers the requests of the group, possibly after a wait. A broker that
+does not coordinate the group returns NOT_COORDINATOR. JoinGroup 5 adds static members
 (KIP-345). LeaveGroup 3 adds several members per request. ListGroups 4 adds group states (KIP-518),
 and ListGroups 5 adds group types (KIP-848). From version 5 on, a SyncGroup without protocol type or
 name gets INCONSISTENT_GROUP_PROTOCOL (KIP-559). For an unknown group, DescribeGroups returns

@@ -44,7 +44,7 @@ _UNKNOWN_ID = FetchResult(ErrorCode.unknown_topic_id)
 _UNKNOWN = (ErrorCode.unknown_topic_id, ErrorCode.unknown_topic_or_partition)
 
 _Answer: TypeAlias = tuple[CachedPartition, str | None, FetchResult]
-"""The requested partition, its topic's name if it exists, and the result."""
+"""The requested partition, the name of its topic (None if there is no topic), and the result."""
 
 
 def handle(request: Request) -> Handling:
@@ -198,7 +198,7 @@ def _response(request: Request, plan: FetchPlan, answers: Iterable[_Answer]) -> 
 
 
 def _remember(plan: FetchPlan, cached: CachedPartition, result: FetchResult) -> bool:
-    """Store the partition's reported state; returns whether it differs from the last response."""
+    """Store the state that is reported now; returns whether it differs from the last response."""
     session = plan.session
     assert session is not None
     has_records = result.records is not None

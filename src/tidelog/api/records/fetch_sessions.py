@@ -124,7 +124,7 @@ class FetchSession(SessionWatch[CachedPartition]):
                     del self.moved[cached]
 
     def _asked_by(self, request: FetchRequest) -> None:
-        """If the reader has changed, mark all partitions as changed: it may see other offsets."""
+        """Mark all partitions as changed if the reader changed, as it may see other offsets."""
         asker = (
             request.replica_id,
             request.replica_epoch,
