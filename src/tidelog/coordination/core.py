@@ -71,7 +71,7 @@ _IN_THE_LOG = (ErrorCode.request_timed_out, ErrorCode.not_enough_replicas_after_
 _TIMED_OUT = _WRITE_ERRORS[ErrorCode.request_timed_out]
 
 MAX_RECORDS = 1_000
-"""The maximum number of records in one part of a write that may be split."""
+"""If a write may be split, the maximum number of records in each part."""
 
 
 _BATCH_BYTES = 61
@@ -88,7 +88,7 @@ class WallClock(Protocol):
 
     @property
     def settled_ms(self) -> Millis:
-        """Like `ahead_ms`, but a step of the clock forward counts only later; used for expiry."""
+        """Like `ahead_ms`, but a clock that was set forward counts only later; used for expiry."""
 
 
 class ShardCore:
@@ -225,7 +225,7 @@ class ShardCore:
         """Complete a write with its outcome."""
         assert 0 < write_id <= self._last_write
         if write_id not in self._in_flight:
-            return  # a later write's success has settled it
+            return  # a later write has succeeded, which completed this write too
         if error in _IN_THE_LOG:
             self.time_out_write(write_id)
             return

@@ -1,8 +1,8 @@
 """Expiry of committed offsets, for groups without members and for deleted topics.
 
 After the last member of a group has left, the group's offsets expire when
-`offsets.retention.minutes` have passed. In a group with members or in a simple group, this time
-counts from the commit of an offset, and the offset stays while a member subscribes to its topic. A
+`offsets.retention.minutes` have passed. In a group with members or in a simple group, the retention
+time of an offset starts at its commit. An offset stays while a member subscribes to its topic. A
 group without offsets and members is removed.
 """
 

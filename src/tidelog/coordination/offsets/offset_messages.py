@@ -42,7 +42,7 @@ Lookup: TypeAlias = Callable[[OffsetFetchRequestTopics, int], OffsetCommitValue 
 
 
 def commit_response(request: OffsetCommitRequest, check: CommitCheck) -> OffsetCommitResponse:
-    """One result per partition of the request, in its order."""
+    """One result per partition, in the order of the request."""
     return OffsetCommitResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(

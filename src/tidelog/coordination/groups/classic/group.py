@@ -1,8 +1,8 @@
 """A classic group: its members, its generation and its state, under Kafka's names.
 
-This class holds the rules that concern one group only. The modules `joining`, `rebalancing` and
-`syncing` call it and decide on answers, writes and timers. Members are kept in join order, so that
-every choice among them is deterministic.
+The class holds the rules that concern one group only. The modules `joining`, `rebalancing` and
+`syncing` call the class and decide on answers, writes and timers. Members are kept in join order,
+so that every choice among them is deterministic.
 """
 
 from dataclasses import dataclass, field, replace
@@ -124,7 +124,7 @@ class ClassicGroup:
         self.pending_syncs.pop(member_id, None)
 
     def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
-        """Give a static member a new id in the same place, and drop its parked requests."""
+        """Give a static member a new id, keep its place in the order, drop its parked requests."""
         old = self.members[old_id]
         new = replace(old, member_id=new_id, is_new=False, join=None, sync=None)
         self.swap_static(old, new)

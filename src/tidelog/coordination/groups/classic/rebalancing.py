@@ -25,7 +25,7 @@ def rebalance_or_complete_join(core: ShardCore, group: ClassicGroup) -> None:
 
 
 def prepare_rebalance(core: ShardCore, group: ClassicGroup) -> None:
-    """Require all members to rejoin; an empty group's first rebalance waits for more members."""
+    """Require all members to rejoin. The first rebalance of an empty group waits for members."""
     if group.state is GroupState.COMPLETING_REBALANCE:
         for member in group.members.values():
             member.assignment = b""

@@ -31,7 +31,7 @@ def sync(core: ShardCore, request: SyncGroupRequest, ticket: int) -> None:
         core.answer(ticket, replies.synced(group, member))
         return
     if member.sync is not None:
-        # The member has repeated its request. Only the latest one stays parked.
+        # The member has repeated its request. Only its latest request stays parked.
         core.answer(member.sync, replies.not_synced(ErrorCode.rebalance_in_progress))
     member.sync = ticket
     # Only the leader's first assignment counts, so that a generation never has two assignments.
@@ -68,7 +68,7 @@ def _has_synced(core: ShardCore, group: ClassicGroup, member: ClassicMember) -> 
 
 
 def _store_assignment(core: ShardCore, group: ClassicGroup, request: SyncGroupRequest) -> None:
-    """Write the leader's assignment; a member that is missing in it gets an empty assignment."""
+    """Write the leader's assignment. A member without a part of it gets an empty assignment."""
     given = {item.member_id: item.assignment for item in request.assignments}
     assignment = {member_id: given.get(member_id, b"") for member_id in group.members}
     generation = group.generation
