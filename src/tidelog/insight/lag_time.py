@@ -2,7 +2,7 @@
 
 A replica is level if its log reaches the leader's log end. An observation has a time and the
 leader's log end offset at that time. If the replica's log now reaches that offset, the replica has
-all records that existed then. It counts as level at the time of the observation: if it is behind
+all records that existed then. It counts as level at the time of the observation. If it is behind
 now, it fell behind later. If its log does not reach that offset, the replica has been behind at
 least since the observation.
 

@@ -24,7 +24,7 @@ from tidelog.model.replication_events import (
 )
 
 NOT_KNOWN = -1
-"""Stands for broker and partition epochs, because no client request returns these epochs."""
+"""The value of broker epochs and partition epochs, which no client request returns."""
 
 
 @dataclass(frozen=True, slots=True)
