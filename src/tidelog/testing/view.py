@@ -101,8 +101,8 @@ class ClusterView(ABC):
         existed = self._wait_until(deadline, lambda: bool(self._topic(name)), "the topics")
 
         def is_made() -> bool:
-            # After a timeout, this loop or the broker that forwards the request sends it again. The
-            # controller may then answer TOPIC_ALREADY_EXISTS.
+            # After a timeout, this loop repeats the request, or the broker that forwards it does.
+            # The controller may then answer TOPIC_ALREADY_EXISTS.
             with (
                 self._client() as client,
                 nullcontext() if existed else admin.topic_may_exist(),
