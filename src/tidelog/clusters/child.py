@@ -25,7 +25,7 @@ class NodeToRun:
     node_id: NodeId
     config: str
     log: str | None = None
-    """The file to append to; None is the stderr of this process."""
+    """The file to which output is appended; None means the stderr of this process."""
 
 
 class Child:

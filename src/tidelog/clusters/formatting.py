@@ -49,7 +49,7 @@ def format_directories(
 
 
 def read_identity(directory: str) -> dict[str, str]:
-    """The content of meta.properties, or of its copy if the file is damaged."""
+    """The content of the copy of meta.properties, or of the file if the copy is not valid."""
     if not _is_formatted(directory):
         raise FileNotFoundError(f"{directory}/{META_PROPERTIES}")
     disk = RealDisk(directory)

@@ -1,8 +1,8 @@
 """One node as a child process, which callers start, stop, kill and pause, and its log file.
 
-The child shares a socket pair with this process, as with `tidelog up`. The child sends a byte when
-it accepts writes. The child shuts down when this process closes its socket or ends, so no node
-outlives this process.
+The child shares a socket pair with this process, as a node of `tidelog up` does. The child sends a
+byte when it accepts writes. The child shuts down when this process closes its socket or ends, so no
+node outlives this process.
 """
 
 import signal
