@@ -15,10 +15,10 @@ buffer, the frame is a view of that buffer, and nothing is copied. Otherwise the
 a buffer of its own. A frame is valid until the host receives the next bytes. A frame longer than
 `SHARED_BYTES` is valid as long as a view of it exists.
 
-Invariants: between frames a splitter holds no buffer. Inside a frame it reuses an existing buffer,
-or it allocates at most `GROWTH` times the bytes received, whatever length the frame claims. Each
-byte is copied at most a few times. A frame larger than `SPARE_BYTES` gets memory that is allocated
-page by page when it is written, and freed with the frame's last view.
+Invariants: between frames a splitter holds no buffer. Inside a frame, a splitter reuses an existing
+buffer or allocates at most `GROWTH` times the bytes received, whatever length the frame claims.
+Each byte is copied at most a few times. For a frame larger than `SPARE_BYTES`, the system allocates
+memory page by page as bytes are written, and frees the memory with the frame's last view.
 """
 
 from collections.abc import Mapping
@@ -117,7 +117,7 @@ class FrameSplitter:
         buffers: Buffers | None = None,
         apis: Mapping[int, tuple[str, int]] | None = None,
     ) -> None:
-        self._apis = apis  # by key: name and largest request; None if the frames are responses
+        self._apis = apis  # API key -> name and largest request; None for responses
         self._max_size = max_request_size
         self._buffers = buffers
         self._head = b""  # the first bytes of a length, at most three
@@ -186,7 +186,7 @@ class FrameSplitter:
             raise BadFrame(f"sent {name} of {self._size} bytes, over the limit of {limit}", frames)
 
     def _take(self, data: memoryview, start: int, size: int, frames: list[memoryview]) -> int:
-        """Extract the frame at `start`, or keep its first part; returns the position after it."""
+        """Extract the frame at `start`, or keep its first part; returns the next position."""
         stop = start + size
         if stop <= len(data):
             frames.append(data[start:stop])
@@ -228,7 +228,7 @@ class FrameSplitter:
 
 
 def _pages(size: int) -> mmap | None:
-    """Memory that is allocated page by page when it is written; None if there is not enough."""
+    """Memory that is allocated page by page when it is written; None if the system refuses."""
     try:
         return mmap(-1, size, flags=MAP_PRIVATE | MAP_ANONYMOUS | _MAP_NORESERVE)
     except OSError:

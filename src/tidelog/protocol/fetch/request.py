@@ -58,7 +58,7 @@ _LIMITS = Struct(">iiib")
 _SESSION = Struct(">ii")
 _REPLICA = Struct(">iq")
 _REPLICA_TAG = Struct(">BBBiqB")
-"""The tagged fields of a follower's request that has no other tag than the replica state."""
+"""The tagged fields of a follower's request whose only tagged field is the replica state."""
 _OFFSET = Struct(">q")
 _NO_REPLICA = (NO_NODE, -1)
 
@@ -141,7 +141,7 @@ def _decode_flexible(version: int, frame: Buffer, position: int, max_entries: in
 def _read_topics(
     version: int, read_topic: ReadTopic, frame: Buffer, position: int, max_entries: int
 ) -> tuple[list[tuple[TopicRef, list[FetchPartition]]], int, int]:
-    """Returns the topics, how many entries may still follow, and the position after them."""
+    """Returns the topics, how many entries may still follow, and the position after the topics."""
     topics = []
     topic_count, position = read_compact_count(frame, position)
     left = entries_left(max_entries, topic_count)

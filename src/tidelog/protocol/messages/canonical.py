@@ -2,7 +2,8 @@
 
 The canonical shape is kio's newest class of the message. If the newest version lost a field of an
 older version, the canonical shape is a subclass in this module that adds the field again. No
-information of any version is lost, and a handler can answer all versions with one value:
+information of any version is lost, and a handler can answer all versions with one value. These
+messages have a subclass:
 
 - OffsetCommit and OffsetFetch name a topic by `name` up to version 9 and by `topic_id` from 10 on.
   A request has the field of its version; the other field is "" or None. A response has both fields,

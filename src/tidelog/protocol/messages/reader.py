@@ -255,7 +255,7 @@ def _nested_array(field: MessageField, element: SteppedReader, flexible: bool) -
 def _count(
     field: MessageField, length: Reader, buffer: Buffer, position: int, meter: Meter
 ) -> tuple[int, int]:
-    """The number of elements (negative for null, if allowed), and the position after it."""
+    """The number of elements (negative for null, if allowed), and the position after the number."""
     count, position = length(buffer, position)
     if count < 0:
         if field.is_nullable:
@@ -286,7 +286,7 @@ def _nullable_stepped(read_entity: SteppedReader) -> SteppedReader:
 
 
 def _bounded(buffer: Buffer, position: int, size: int) -> int:
-    """The position after `size` bytes; raises MalformedMessage if the buffer ends before."""
+    """The position after `size` bytes; raises MalformedMessage if the buffer ends earlier."""
     end = position + size
     if end > len(buffer):
         raise MalformedMessage(f"a length of {size}, but only {len(buffer) - position} bytes left")

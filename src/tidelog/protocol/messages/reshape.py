@@ -1,9 +1,9 @@
-"""Converts old versions of a message whose structure changed to the canonical shape, and back.
+"""If the structure of a message changed, converts old versions to the canonical shape, and back.
 
-In most cases a single value became a list. Each entry names kio's class as `api.kind.Class`, the
-versions that have the old shape, and two functions that return the fields to set. `up` takes the
-old message, and `down` takes the canonical message. A nested message in the result is a mapping, or
-a message whose fields match by name.
+In most cases a single value became a list. Each entry of `RESHAPES` names kio's class as
+`api.kind.Class`, the versions that have the old shape, and two functions that return the fields to
+set. `up` takes the old message, and `down` takes the canonical message. A nested message in the
+result is a mapping, or a message whose fields match by name.
 """
 
 from collections.abc import Callable, Mapping

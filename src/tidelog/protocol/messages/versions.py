@@ -44,7 +44,7 @@ class _Plan(NamedTuple):
 
     constant: dict[str, Any]
     copied: list[tuple[str, MessageField | None]]
-    """Fields of both classes, with the target field, or None if the value is copied as is."""
+    """For each field of both classes: its name, and the target field, or None to copy it as is."""
     reshape: Callable[[Any], Fields] | None
     wanted: Mapping[str, MessageField]
 

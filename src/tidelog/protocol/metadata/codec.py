@@ -1,7 +1,8 @@
 """Encodes and decodes metadata records, with Kafka's framing.
 
-A record's value is: frame version (varint, 1), api key (varint), version (varint), then the body
-in the flexible encoding. Every record is written in the lowest version that has all its fields.
+A record's value consists of frame version (varint, 1), api key (varint), version (varint), and the
+body in the flexible encoding. Every record is written in the lowest version that has all its
+fields.
 """
 
 from collections.abc import Callable

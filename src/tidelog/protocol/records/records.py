@@ -84,7 +84,7 @@ class Record(NamedTuple):
     timestamp: Millis = NO_TIMESTAMP
     headers: tuple[Header, ...] = ()
     offset: Offset = NO_OFFSET
-    """Set in every record that was read; `build_batch` assigns the next offset if it is not set."""
+    """Set in every record that was read. If it is not set, `build_batch` uses the next offset."""
 
 
 # -- Control records -------------------------------------------------------------------------------

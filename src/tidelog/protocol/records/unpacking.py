@@ -136,8 +136,8 @@ class _Source:
 
 
 def _unsnappy(packed: Iterator[Buffer], budget: int) -> Iterator[bytes]:
-    # A block is unpacked as a whole, so all compressed bytes are collected first. They must not
-    # exceed the budget either.
+    # A block is unpacked as a whole, so all compressed bytes are collected first. These bytes must
+    # not exceed the budget either.
     snappy, data = module("snappy", "snappy"), bytearray()
     for piece in packed:
         data += piece
