@@ -46,7 +46,7 @@ class CheckObserver(Protocol):
     def copy_changed(self, copy: Copy, what: str) -> None: ...
 
     def image_changed(self) -> None:
-        """Called when a node has applied newer metadata than any node before."""
+        """Called when a node has applied newer metadata than any node had before."""
 
 
 class _Seen:

@@ -74,7 +74,7 @@ def answer_in(frame: bytes, message: Any, version: int | None = None) -> Any:
 
 
 def ask(api_key: int, **fields: Any) -> Any:
-    """A request in canonical form. An omitted field has the value of a version without it."""
+    """A request in canonical form. Fields that are not given count as absent."""
     cls = canonical_request(api_key)
     absent = {field.name: field.absent() for field in fields_of(cls)}
     return cls(**{**absent, **fields})

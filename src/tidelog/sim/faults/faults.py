@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tidelog.model.ids import Millis, NodeId
 
 LEADER: NodeId = 0
-"""Stands for the leader of the first partition when the fault starts, by the newest image."""
+"""Stands for the leader of the first partition in the newest image when the fault starts."""
 CONTROLLER: NodeId = -1
 """Stands for the active controller when the fault starts."""
 NEXT_LEADER: NodeId = -2

@@ -104,7 +104,7 @@ class Side:
             self._out.put(lambda: self.other.arrived(frame))
 
     def close(self) -> None:
-        """Close this side. The other side learns of the close after all sent frames."""
+        """Close this side. The other side learns of the close after all sent frames arrived."""
         if self.is_open:
             self._end()
             self._out.put(self.other.told_of_end)
@@ -116,7 +116,7 @@ class Side:
         self._out.clear()
 
     def tell(self, arrive: Callable[[], None]) -> None:
-        """Call `arrive` at the other side after all sent frames."""
+        """Call `arrive` at the other side after all sent frames have arrived."""
         self._out.put(arrive)
 
     def told_of_end(self) -> None:

@@ -101,7 +101,7 @@ def _drawn_schedule(dice: SeededDice, plan: Plan, nodes: int) -> tuple[Fault, ..
         return ()
     kinds += [kind for kind in _OFTEN if kind in kinds]
     if dice.below(3):
-        # Let this run draw from only a few kinds, so that it often combines them (swarm testing).
+        # Let this run draw from a few kinds only, so that it often combines these (swarm testing).
         kinds = [kinds[dice.below(len(kinds))] for _ in range(2 + dice.below(4))]
     end = plan.seconds * 1_000
     pause = (2_000, 4_000, 8_000)[dice.below(3)]
@@ -143,7 +143,7 @@ def _with_clock_steps(
 
 
 def _drawn_target(dice: SeededDice, nodes: int, leaders: int) -> NodeId:
-    """The leader in `leaders` of four draws, the controller in one, and otherwise a random node."""
+    """The leader in `leaders` of four draws, the controller in one of four, else a random node."""
     drawn = dice.below(4)
     if drawn < leaders:
         return LEADER

@@ -32,7 +32,7 @@ class Workload:
 
     name: str
     idempotent: int = 1
-    """The number of producers with acks=all that retry until acknowledged."""
+    """The number of producers with acks=all that retry until they get an acknowledgement."""
     plain_acks: tuple[int, ...] = ()
     """One producer without retries for each value: 0, 1 or -1 (all)."""
     every_ms: Millis = 250

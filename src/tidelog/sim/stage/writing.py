@@ -1,4 +1,4 @@
-"""Writes to the stage's partitions, and the ledger: the list of acknowledged records.
+"""Writes to the partitions of a stage. The ledger is the list of acknowledged records.
 
 A write with acks=0 counts as acknowledged when it is sent, because it has no response.
 """

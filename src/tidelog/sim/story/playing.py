@@ -37,7 +37,7 @@ class Played:
 
 
 def play(story: Story, mutant: str | None = None) -> Played:
-    """Play a story with `mutant`, with the mutant that the story names, or with the right rules."""
+    """Play a story with `mutant`, else with the mutant that it names, else with the right rules."""
     cast, named, delay_ms = _cast(story)
     name = mutant or named
     played = Played(story, name, brokers=cast.broker_ids)

@@ -1,4 +1,4 @@
-"""All clients of one run, as its workload defines them, and the work that is not complete yet."""
+"""The clients of one run, which its workload defines, and their unfinished work."""
 
 from collections.abc import Iterator, Sequence
 
