@@ -135,7 +135,7 @@ def request(message: Any, version: int = 99, **changes: Any) -> Request:
 
 
 def ask(api_key: int, **fields: Any) -> Any:
-    """A request in canonical shape. An omitted field has the value of a version without it."""
+    """A request in canonical shape. Fields that are not given count as absent."""
     cls = canonical_request(api_key)
     absent = {field.name: field.absent() for field in fields_of(cls)}
     return cls(**{**absent, **fields})
@@ -152,7 +152,7 @@ class Effects:
         self.pauses = 0
 
     def drive(self, handling: Handling | Any) -> Any:
-        """Run a handler to its end; for each effect that it yields, send it the next result.
+        """Run a handler to its end, and send it the next result for each effect that it yields.
 
         If a result is callable, it is called with the effect.
         """

@@ -1,4 +1,4 @@
-"""A cluster's directory stores its size and members; `up` refuses to start with different ones."""
+"""A cluster's directory stores its size and members. `up` refuses to start with other values."""
 
 import shutil
 import subprocess

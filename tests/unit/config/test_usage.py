@@ -59,7 +59,7 @@ def test_every_setting_is_read_outside_the_package(field: str) -> None:
 def test_every_enforced_key_is_read(key: ConfigKey) -> None:
     is_broker_key = BROKER_KEYS.get(key.name) is key
     if is_broker_key and key.name in DEFAULTS_OF_TOPIC_KEYS:
-        return  # the source reads its topic key; the next test compares the statuses
+        return  # the source reads the topic key; the next test compares the statuses
     field = key.name.replace(".", "_")
     is_field = field in {field.name for field in dataclasses.fields(BrokerSettings)}
     assert (is_broker_key and is_field and is_read_as_field(field)) or is_read_as_key(key.name), (

@@ -1,4 +1,4 @@
-"""The events of one decision: their reasons come from the images before and after it."""
+"""The events of one decision. Their reasons come from the images before and after the decision."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -22,7 +22,7 @@ BAD = b"bad"
 
 
 class ChannelHost:
-    """One channel; `outbound` has its requests to the host, and `answers` what callers get."""
+    """One channel; `outbound` has its requests to the host, `answers` has what callers get."""
 
     def __init__(self) -> None:
         self.clock, self.timers = Clock(0), Timers()

@@ -25,7 +25,7 @@ from tidelog.sim.machines.disk import SimDisk
         (EpochEnd(5, 10), 5, 7, None),
         # The leader has the same epoch, but with fewer records (F02).
         (EpochEnd(5, 8), 5, 10, EpochEnd(5, 8)),
-        # The leader lacks that epoch, so it answers with the epoch before it (F03).
+        # The leader lacks the follower's last epoch, so it answers with an earlier epoch (F03).
         (EpochEnd(3, 6), 5, 10, EpochEnd(3, 6)),
         # A follower without records agrees with any leader.
         (EpochEnd(NO_EPOCH, -1), NO_EPOCH, 0, None),

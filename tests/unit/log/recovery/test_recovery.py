@@ -208,7 +208,7 @@ def test_f47_a_flipped_bit_in_synced_data_deletes_nothing_behind_it(byte: int) -
     assert raw(log, 0, 5) == written[: 5 * size]
     assert log.read(5, 1_000, 12, at_least_one=True) is ErrorCode.corrupt_message
     assert raw(log, 6) == written[6 * size :]
-    # A read that starts before the damaged batch ends right before it.
+    # If a read starts before the damaged batch, the result ends right before that batch.
     result = log.read(3, 1 << 20, 12, at_least_one=True)
     assert isinstance(result, ReadResult)
     assert result.slice is not None

@@ -1,4 +1,4 @@
-"""A node has one fetcher per leader, and keeps it while it follows partitions of that leader."""
+"""A node has one fetcher per leader, as long as the node follows partitions of that leader."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""A batch behind one that was refused for lack of leadership gets the same error (F44)."""
+"""If a batch is refused for lack of leadership, the batch after it gets the same error (F44)."""
 
 import pytest
 from tests.sim.messages import create_topic, produce_to
@@ -14,7 +14,7 @@ ACCEPTED = ErrorCode.none
 
 
 class Leader:
-    """A node that leads the partition, but may lose the contact to the others."""
+    """A node that leads the partition, but may lose the contact to the other nodes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._node = Bench()

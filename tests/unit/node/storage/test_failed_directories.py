@@ -1,4 +1,7 @@
-"""F33: a node stops using a failed directory. It ends if that was the last, or has the metadata."""
+"""F33: a node stops using a failed directory.
+
+The node ends if this was its last directory, or the directory of its metadata log.
+"""
 
 from datetime import timedelta
 from typing import Any

@@ -76,7 +76,7 @@ def test_what_kio_writes_is_read_and_nothing_of_it_is_lost(
 
 
 def fits_old_versions(message: Any) -> bool:
-    """Whether old versions can express the message; some have only one element, or only names."""
+    """Whether old versions can express the message. Some allow only one element, or only names."""
     match type(message).__name__:
         case "FindCoordinatorRequest":
             return len(message.coordinator_keys) == 1
