@@ -51,7 +51,7 @@ def leader_of_events(cluster: SimCluster) -> NodeId:
 
 
 def check_events(cluster: SimCluster) -> int:
-    """Check that every reported change is in the metadata log, once; return their number."""
+    """Check that each reported change is in the metadata log and reported once; count them."""
     history = _history(cluster.up[0])
     recorded = events(cluster, *OF_PARTITIONS)
     for event in recorded:

@@ -1,4 +1,4 @@
-"""A node forwards a client's change to the active controller, and applies it before it answers."""
+"""A node forwards a client's change to the active controller, and answers after applying it."""
 
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
 from tests.sim.messages import create_topic

@@ -1,6 +1,6 @@
 """Faults of controllers and brokers on three simulated nodes, with their numbers in docs/faults.md.
 
-At the end of every test, all running nodes have the same image, and it contains every
+At the end of every test, all running nodes have the same image, and this image contains every
 acknowledged change.
 """
 
@@ -229,7 +229,7 @@ def test_f40_a_voter_with_a_wiped_disk_does_not_elect_a_leader_that_lacks_record
 
 
 def test_f41_a_broker_with_much_to_replay_is_not_fenced_while_it_starts() -> None:
-    """The broker's session begins late, when it has read up to its registration and is unfenced."""
+    """The session begins only when the broker has read up to its registration and is unfenced."""
     cluster = running(1)
     talk = Talk(cluster, 1)
     for number in range(30):

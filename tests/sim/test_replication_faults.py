@@ -270,7 +270,7 @@ def test_f21_the_only_member_of_the_set_returns_and_the_set_grows_again(seed: in
 
 
 def test_f29_a_leader_cut_off_from_everyone_commits_nothing(seed: int) -> None:
-    """A client on the old leader's machine still writes to it, while others elect a new leader."""
+    """A client on the old leader's machine writes to it, while other nodes elect a new leader."""
     cluster = running(seed)
     make_topic(cluster)
     zombie = leader_of(cluster)

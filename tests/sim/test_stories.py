@@ -1,4 +1,4 @@
-"""Every story matches its transcript and passes; it fails if a mutant replaces the right rule.
+"""Every story matches its transcript and passes. It fails if a mutant replaces the right rule.
 
 `pytest --rewrite` records the transcripts again. Read the difference before you commit it.
 """
