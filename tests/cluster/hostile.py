@@ -16,7 +16,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.testing import Cluster
 
 PATIENCE = 240
-"""A test that waits longer than this many seconds fails; no test measures speed with it."""
+"""If a test waits longer than this many seconds, it fails. The limit does not measure speed."""
 
 BYSTANDER = "bystander"
 TOPICS, PARTITIONS = 4, 50
@@ -38,7 +38,7 @@ class Client:
         return answer_in(self.receive(), message)
 
     def send_frame(self, frame: bytes) -> bool:
-        """Send a frame; return False if the node closed the connection before that."""
+        """Send a frame; return False if the node has closed the connection."""
         try:
             self._sock.sendall(frame)
         except ConnectionError:
@@ -101,7 +101,7 @@ def create_topics(cluster: Cluster) -> None:
 
 
 def outcome(cluster: Cluster, node: int, request: LongRequest) -> str:
-    """Send the request on a new connection; return whether the node answered or closed it."""
+    """Send the request on a new connection; return whether the node answered or disconnected."""
     is_for_brokers = ListenerKind.BROKER in request.api.listeners
     port = cluster.port(node) if is_for_brokers else cluster.controller_port(node)
     with client(port) as one:

@@ -41,7 +41,7 @@ class SettableCluster(Cluster):
         return _SettableNode(node, self.layout.config(node), self.directory / f"{node}.log")
 
     def set_clock(self, node: NodeId, seconds: float) -> None:
-        """Set the clock of a node this many seconds ahead of the true time; it may be negative."""
+        """Set a node's clock this many seconds ahead of the true time, or behind it if negative."""
         process = self.nodes[node]
         assert isinstance(process, _SettableNode)
         process.set_clock(seconds)

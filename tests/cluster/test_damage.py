@@ -1,8 +1,8 @@
-"""The files of one node are damaged while it is down; it starts again, and all records are checked.
+"""Damages the files of a node that is down, starts the node again, and checks all records.
 
 `--rounds 1000` is the long run, and takes the kinds of damage in turn. To repeat a failed round,
-use `--rounds 1 --seed S`. It does the same damage on a new cluster, but the timing of the
-processes differs.
+use `--rounds 1 --seed S`. The repetition does the same damage on a new cluster, but the timing of
+the processes differs.
 """
 
 import random

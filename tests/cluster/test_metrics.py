@@ -32,7 +32,7 @@ def up(tmp_path: Path) -> Iterator[Up]:
 
 
 def answers(up: Up, node: int) -> bool:
-    """Whether the metrics port answers; it opens a moment after the broker's port."""
+    """Whether the metrics port answers. This port opens a moment after the broker's port."""
     try:
         return bool(scrape(up, node))
     except OSError:

@@ -1,4 +1,4 @@
-"""A node's log lines about damage, and whether it can detect a given damage at all.
+"""A node's log lines about damage, and whether the node can detect a given damage at all.
 
 `tidelog.sim.faults.damage` compares the content of files. This module also handles directories
 and links.

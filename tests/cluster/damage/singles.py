@@ -1,7 +1,7 @@
 """Topics with one replica per partition, whose damaged records no other node has.
 
-A node must delete none of these records and never return a wrong one. It must return every record
-that is readable, and an error for every other offset.
+A node must not delete any of these records, and must not return a wrong record. It must return
+every record that is readable, and an error for every other offset.
 """
 
 from pathlib import Path
