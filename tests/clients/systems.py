@@ -23,7 +23,7 @@ from tidelog.clusters.free_ports import PortBlock, is_free
 HOST = "127.0.0.1"
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120
-"""A test that waits longer than this many seconds fails; no test measures speed with it."""
+"""If a test waits longer than this many seconds, it fails. The limit does not measure speed."""
 
 
 def free_block() -> PortBlock:
