@@ -71,19 +71,28 @@ class SessionWatch(ABC, Generic[Watched]):
     def release(self) -> None:
         """Stop watching all partitions."""
 
+    @abstractmethod
+    def forget(self) -> None:
+        """Drop all partitions of a session that is over, so that no reference cycle remains."""
+
     def park(self, fetch: ParkedFetch) -> None:
         self.waiting[fetch] = None
 
     def unpark(self, fetch: ParkedFetch) -> None:
         self.waiting.pop(fetch, None)
         if self._is_over and not self.waiting:
-            self.release()
+            self._close()
 
     def end(self) -> None:
         """End the session. Fetches that are parked in it are still woken."""
         self._is_over = True
         if not self.waiting:
-            self.release()
+            self._close()
+
+    def _close(self) -> None:
+        self.release()
+        self.moved.clear()
+        self.forget()
 
 
 class PartitionWatch:

@@ -56,14 +56,14 @@ class CachedPartition(PartitionWatch):
         self.log_start_offset: Offset = NO_OFFSET
 
     def read_as(self, name: str | None) -> PartitionFetch | None:
-        """Set and return `read` for the topic's current name."""
+        """`fetch` for the topic's current name; a partition of a session keeps it in `read`."""
         read = self.read
         if name is None:
-            self.read = None
+            read = None
         elif read is None or read.partition.topic != name:
             partition, epoch, offset, last_epoch, start, max_bytes, _, _ = self.fetch
             # Any negative epoch means that the request has no epoch.
-            self.read = PartitionFetch(
+            read = PartitionFetch(
                 TopicPartition(name, partition),
                 offset,
                 max_bytes,
@@ -72,7 +72,9 @@ class CachedPartition(PartitionWatch):
                 start,
                 self,
             )
-        return self.read
+        if self.session is not None:
+            self.read = read
+        return read
 
 
 class FetchSession(SessionWatch[CachedPartition]):
@@ -154,6 +156,11 @@ class FetchSession(SessionWatch[CachedPartition]):
     def release(self) -> None:
         for cached in self.partitions.values():
             cached.release()
+
+    def forget(self) -> None:
+        for cached in self.partitions.values():
+            cached.read = None
+        self.partitions.clear()
 
 
 _PLACE = attrgetter("place")

@@ -7,6 +7,7 @@ leadership of the quorum before the commit, the response is NOT_CONTROLLER.
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
@@ -260,11 +261,12 @@ class ActiveController:
     # -- periodic work -----------------------------------------------------------------------------
 
     def _every(self, interval: Millis, chore: Callable[..., Sequence[MetadataRecord]]) -> None:
-        def run() -> None:
-            if self._quorum.is_active:
-                records = chore(self._quorum.pending_image, self._decide_context())
-                if records:
-                    self._propose(records)
-                self._chores[chore] = self._timers.at(self._clock.now + interval, run)
-
+        run = partial(self._run, interval, chore)
         self._chores[chore] = self._timers.at(self._clock.now + interval, run)
+
+    def _run(self, interval: Millis, chore: Callable[..., Sequence[MetadataRecord]]) -> None:
+        if self._quorum.is_active:
+            records = chore(self._quorum.pending_image, self._decide_context())
+            if records:
+                self._propose(records)
+            self._every(interval, chore)

@@ -6,6 +6,7 @@ stops the node.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from struct import Struct
 from types import GeneratorType
 from typing import Any
@@ -22,6 +23,7 @@ from tidelog.node.events.counters import Counters
 from tidelog.node.requests.client_sessions import Answer, ClientSession
 from tidelog.node.requests.context import RequestContext
 from tidelog.node.requests.parking import PARKED, Resume
+from tidelog.node.requests.sliced_work import SlicedWork
 from tidelog.node.requests.slices import Slices, label
 from tidelog.protocol.fetch.request import FETCH
 from tidelog.protocol.framing import SHARED_BYTES
@@ -132,12 +134,7 @@ class Requests:
         key, version, position = header.api_key, header.api_version, header.position
         # The host's frame is valid only during this call, so decode a copy.
         steps = decode_request_steps(key, version, bytes(frame), position, meter)
-
-        def go_on() -> None:
-            try:
-                self._step(steps, session, header, go_on, decoded)
-            except MalformedMessage as malformed:
-                session.close(_refusal(header, api, malformed.reason))
+        size = len(frame)
 
         def decoded(message: Any) -> None:
             request = self._context.request(version, header.client_id, session, message)
@@ -145,9 +142,18 @@ class Requests:
             call.began, call.is_held = began, True
             call.begin()
 
+        def failed(error: Exception) -> None:
+            if not isinstance(error, MalformedMessage):
+                raise error
+            session.close(_refusal(header, api, error.reason))
+
+        work = SlicedWork(
+            self._slices, session, partial(_label, session, header), steps, decoded, failed
+        )
+
         def first() -> None:
-            self._queued_bytes -= len(frame)
-            go_on()
+            self._queued_bytes -= size
+            work.go_on()
 
         # Requests that nodes send to a controller do not wait behind the requests of clients.
         is_urgent = session.apis is served(ListenerKind.CONTROLLER)
@@ -197,26 +203,6 @@ class Requests:
         self._queued_bytes += size
         return True
 
-    def _step(
-        self,
-        steps: Steps[Any],
-        session: ClientSession,
-        header: RequestHeader,
-        go_on: Callable[[], None],
-        done: Callable[[Any], None],
-    ) -> None:
-        """Run one slice, then schedule the next one or pass the result to `done`."""
-        if session.is_closed:
-            # Close the generator now, because its reference cycle may never be garbage-collected.
-            steps.close()
-            return
-        try:
-            next(steps)
-        except StopIteration as end:
-            done(end.value)
-        else:
-            self._slices.later(go_on, _label(session, header))
-
     def answer(self, call: "_Call", steps: Steps[bytearray]) -> None:
         """Encode the response: a short one at once, a long one in slices.
 
@@ -224,19 +210,21 @@ class Requests:
         have many responses encoded at the same time.
         """
 
-        def go_on() -> None:
-            try:
-                self._step(
-                    steps, call.session, call.header, go_on, lambda frame: call.fill([frame])
-                )
-            except AnswerTooLong:
-                call.session.close(
+        session = call.session
+
+        def encoded(frame: bytearray) -> None:
+            call.fill([frame])
+
+        def failed(error: Exception) -> None:
+            if isinstance(error, AnswerTooLong):
+                session.close(
                     f"sent {call.api.name} for an answer of more than {ANSWER_BYTES} bytes"
                 )
-            except Exception as error:
-                call.session.fail(error)
+            else:
+                session.fail(error)
 
-        go_on()
+        about = partial(_label, session, call.header)
+        SlicedWork(self._slices, session, about, steps, encoded, failed).go_on()
         if not call.is_filled:
             call.hold()
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from tidelog.config.settings import BrokerSettings
 from tidelog.model.ids import Millis, TopicPartition
@@ -61,11 +62,11 @@ class Housekeeping:
         self._every(max(1, settings.replica_lag_time_max_ms // 2), self._check_lag)
 
     def _every(self, interval: Millis, chore: Callable[[], None]) -> None:
-        def run() -> None:
-            chore()
-            self._timers.at(self._clock.now + interval, run)
+        self._timers.at(self._clock.now + interval, partial(self._run, interval, chore))
 
-        self._timers.at(self._clock.now + interval, run)
+    def _run(self, interval: Millis, chore: Callable[[], None]) -> None:
+        chore()
+        self._every(interval, chore)
 
     def _apply_retention(self) -> None:
         for replica in self._partitions:
