@@ -104,6 +104,7 @@ class MetadataOpening:
         else:
             self._mark.reached(end)
         saved = self._promises(promises, end)
+        snapshots.list_unlisted()
         return OpenedMetadata(self._mark, snapshots, found.content, saved)
 
     # -- detecting damage --------------------------------------------------------------------------

@@ -202,6 +202,19 @@ class Snapshots:
             damaged.append(name_of(newest))
         return Found(None, None, damaged)
 
+    def list_unlisted(self) -> None:
+        """Add valid snapshots that the mark does not list, because the mark was lost or is older.
+
+        If such a snapshot is lost later, the next start notices it.
+        """
+        listed = dict(self._mark.now.snapshots)
+        for snapshot in self._known:
+            if snapshot not in listed:
+                content = self._disk.read_file(path_of(snapshot))
+                if decode(snapshot, content, self._cluster_id) is not None:
+                    listed[snapshot] = crc32c(content)
+        self._mark.kept(tuple(sorted(listed.items())))
+
     def writing(self, image: ClusterImage, known: VoterMembership, now: Millis) -> WriteSnapshot:
         """The job that writes an image's snapshot; the caller passes its result to `written`."""
         self._note_others(SnapshotId(image.offset + 1, image.epoch))

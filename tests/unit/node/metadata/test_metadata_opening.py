@@ -113,6 +113,21 @@ def test_f57_a_lost_metadata_directory_is_not_a_new_cluster() -> None:
         assert disk.exists("topic-0-0")
 
 
+def test_f57_a_snapshot_that_is_lost_after_the_mark_was_is_reported(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    disk = used(cleanly=False, with_snapshots=True)
+    disk.write_file(metadata_mark.PATH, b"garbage")
+    assert isinstance(outcome(disk), Bench)
+    disk.kill()
+    oldest = min(path for path in files(disk) if path.endswith(".checkpoint"))
+    disk.remove(oldest)
+
+    outcome(disk)
+
+    assert f"the snapshot {oldest} is missing" in caplog.text
+
+
 def test_a_directory_of_another_version_without_a_mark_is_opened() -> None:
     disk = used(cleanly=True)
     disk.remove(metadata_mark.PATH)
