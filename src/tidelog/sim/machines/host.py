@@ -57,6 +57,8 @@ class SimHost:
         """The exit status and reason of the last process; None if it still runs or was killed."""
         self.is_paused = False
         self.clock = DriftingClock(self.world)
+        self.handle: Callable[[Node, Event, Millis], list[Outbound]] = Node.handle
+        """Gives an event to the node. A meter can take its place."""
         self.told: Callable[[SimHost], None] = _nobody_listens
         """The callback after every event of the node, and after the node starts or ends."""
         self.wall_ahead_ms: Millis = 0
@@ -227,7 +229,7 @@ class SimHost:
         if self.node is not None:
             self._note(_described(event))
             try:
-                self._carry_out(self.node.handle(event, self.clock.now))
+                self._carry_out(self.handle(self.node, event, self.clock.now))
             except OSError as failure:
                 self._die(failure)
             self.told(self)
