@@ -21,7 +21,7 @@ ALL = 5_000
 """About the number of partitions that a node holds."""
 SOME = 1_500
 NOBODY = 7
-"""The value of integers that are no index, such as broker ids; no node has this id."""
+"""The value of wide integer fields that are not a partition index. No node has this id."""
 
 
 class Shape(Enum):

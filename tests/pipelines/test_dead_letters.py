@@ -17,7 +17,7 @@ Letter = tuple[bytes | None, bytes | None, list[tuple[str, bytes]]]
 
 
 def read(bootstrap: str, topic: str, count: int) -> list[Letter]:
-    """The first records of a topic, by the original offset."""
+    """The first `count` records of a topic, sorted by their original offset."""
     group = {"group.id": topic, "auto.offset.reset": "earliest"}
     consumer = Consumer({"bootstrap.servers": bootstrap, **group, **records.QUIET})
     consumer.subscribe([topic])

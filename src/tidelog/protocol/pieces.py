@@ -199,7 +199,7 @@ def topic_by_id(topic: TopicRef) -> bytes:
 
 
 def tagged_fields(fields: Sequence[tuple[int, bytes]]) -> bytes:
-    """Encode tag and content of each field, in ascending order of tags."""
+    """Encode tag and content of each field. The fields must be in ascending order of tags."""
     encoded = [uvarint(len(fields))]
     for tag, content in fields:
         encoded += (uvarint(tag), uvarint(len(content)), content)

@@ -101,7 +101,7 @@ class ClusterView(ABC):
         existed = self._wait_until(deadline, lambda: bool(self._topic(name)), "the topics")
 
         def is_made() -> bool:
-            # After a timeout, this loop repeats the request, or the broker that forwards it does.
+            # After a timeout, this loop or the forwarding broker repeats the request.
             # The controller may then answer TOPIC_ALREADY_EXISTS.
             with (
                 self._client() as client,

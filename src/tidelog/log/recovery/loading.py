@@ -230,7 +230,8 @@ class LogLoader:
         if first is None:
             return
         if known is None:
-            # Without epochs, an index without a log file still proves that a segment is missing.
+            # No valid epochs tell where the log began. An index whose log file does not exist still
+            # shows that a segment is missing.
             known = min(self._without_log, default=None)
         missing_from = self._log_start if known is None else max(known, self._log_start)
         if known is not None and missing_from < first:

@@ -94,7 +94,10 @@ def _refill_windows(
 def _last_batches(
     segments: list[Segment], end: Offset
 ) -> dict[ProducerId, tuple[int, list[BatchSpan]]]:
-    """Some batches before `end`, by producer, with the producer's last epoch."""
+    """By producer, its last epoch shortly before `end`, and the batches of that epoch found there.
+
+    Only the end of the last two segments is searched, so earlier batches may be missing.
+    """
     spans: dict[ProducerId, tuple[int, list[BatchSpan]]] = {}
     for segment in [one for one in segments if one.base_offset < end][-2:]:
         with suppress(StillIndexing):

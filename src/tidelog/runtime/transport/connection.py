@@ -95,7 +95,7 @@ class Connection:
     waiting: list[Chunk] = field(default_factory=list)
     unsent: int = 0
     half_received: int = 0  # bytes of an incomplete request, as counted by HalfReceived
-    stalled: int = 0  # `unsent` while sending waits, else 0; counted by UnreadResponses
+    stalled: int = 0  # `unsent` while `waits_for` is set, else 0, for UnreadResponses
     waits_for: int = NOTHING
     held: HeldFrames | None = None
     muted: int = 0  # one bit for each reason not to read

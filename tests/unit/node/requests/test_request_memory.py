@@ -1,4 +1,4 @@
-"""The memory of a request is freed with its end, without the garbage collector (F63).
+"""The memory of a request is freed when the request ends, and needs no garbage collector (F63).
 
 The collector rarely visits old objects, because a full visit would delay the loop. A reference
 cycle would therefore keep a request of several megabytes for up to an hour.
