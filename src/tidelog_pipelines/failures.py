@@ -11,15 +11,18 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 
 INTERRUPTED = 130
-"""The exit status after Ctrl-C or SIGTERM, unless the job has stopped in order."""
+"""The exit status if Ctrl-C or SIGTERM interrupts a job.
+
+A job that handles the signal and stops its queries properly does not return this status.
+"""
 UNREACHABLE = "no broker answers"
 REGISTRY_UNREACHABLE = "the schema registry does not answer"
 TEMPORARY = (UNREACHABLE, REGISTRY_UNREACHABLE)
-"""The prefixes of every error that may be temporary."""
+"""An error may be temporary if its sentence begins with one of these."""
 
 
 class JobFailed(Exception):
-    """One sentence for the user; the job ends with status 1 and no traceback."""
+    """Ends the job without a traceback. The message is one sentence for the user."""
 
 
 class Sign(NamedTuple):
@@ -79,7 +82,7 @@ SIGNS = (
 
 
 def explain(words: str) -> str | None:
-    """The sentence for an error text of Spark, if the error is a known one."""
+    """The sentence for an error text of Spark. None if no sign matches the text."""
     for sign in SIGNS:
         if found := sign.pattern.search(words):
             words_found = found.group(found.lastindex or 0).strip()
@@ -89,14 +92,14 @@ def explain(words: str) -> str | None:
 
 STREAM_FAILED = re.compile(r"^\[STREAM_FAILED\] .*? terminated with exception: ")
 CAUSE = re.compile(r"^Caused by: [\w.$]+: (\[[A-Z0-9_.]+\] .+)$", re.MULTILINE)
-"""A named Spark error inside a task, which PySpark does not always extract by itself."""
+"""The line of a named Spark error in the text of a failed task. PySpark may not extract it."""
 
 
 def in_sparks_words(error: Exception) -> str | None:
     """The line of Spark's error that names the problem, such as a bad value or bad SQL."""
     words = str(error).strip()
     if "Traceback (most recent call last)" in words:
-        return None  # Python code of ours has failed inside a query
+        return None  # our own Python code has failed inside a query
     if isinstance(error, PySparkException):
         return STREAM_FAILED.sub("", words.partition("\n")[0])
     causes: list[str] = CAUSE.findall(words)
@@ -119,10 +122,13 @@ JVM_HAS_ENDED = (
 
 
 def run(job: Callable[[], int]) -> int:
-    """Run a job. -> its exit status; a failure prints one sentence on stderr and gives 1."""
-    # Handle SIGTERM as Ctrl-C: the query stops, and the next run continues from there.
+    """Run a job. -> its exit status.
+
+    If the job fails, `run` prints one sentence on stderr and returns 1. A bug is raised.
+    """
+    # SIGTERM has the effect of Ctrl-C. The query stops, and the next run continues from there.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # Py4J logs what it also raises, with a traceback.
+    # Py4J logs an error with a traceback and also raises it. This handler hides the traceback.
     logging.getLogger().addHandler(logging.NullHandler())
     try:
         return job()
@@ -138,7 +144,7 @@ def run(job: Callable[[], int]) -> int:
 
 
 def sentence_for(error: Exception) -> str | None:
-    """The sentence for the user; None if the error is a bug."""
+    """The sentence for the user. None if the error is a bug."""
     if isinstance(error, JobFailed):
         return str(error)
     if isinstance(error, ConnectionError | Py4JNetworkError):

@@ -1,10 +1,10 @@
 """The additional jars that Spark needs, resolved once by their coordinates and cached.
 
-Spark's own Ivy resolves them, so the user's Ivy settings and local Maven repository determine the
-repositories and mirrors. It runs in a separate process. The jars are kept in a directory named
-after the coordinates, and every later session starts without network access.
+Spark's own Ivy resolves the coordinates, so the user's Ivy settings and local Maven repository
+determine the repositories and mirrors. Ivy runs in a separate process. The directory of the jars is
+named after a hash of the coordinates. Every later session starts without network access.
 
-`python -m tidelog_pipelines.jars` prints them in the form of spark-submit's --jars.
+`python -m tidelog_pipelines.jars` prints the jars as a list for spark-submit's --jars.
 """
 
 import fcntl
@@ -24,7 +24,7 @@ COORDINATES = (
     "org.apache.spark:spark-avro_2.13:4.0.2",
     "io.delta:delta-spark_4.0_2.13:4.4.0",
 )
-"""Pinned to Spark's release line: docs/adr/0009 explains this choice."""
+"""Pinned to Spark's release line. docs/adr/0009 explains this choice."""
 
 SHIPPED = (
     "com.fasterxml.jackson.core:*",
@@ -55,7 +55,7 @@ def cache_directory() -> Path:
 
 
 def jars() -> list[Path]:
-    """The jars; the first use fetches them and prints a line on stderr."""
+    """The jars. The first use fetches them and prints a line on stderr."""
     if named := os.environ.get(NAMED_BY_THE_USER):
         return sorted(Path(named).glob("*.jar"))
     wanted = hashlib.sha256("\n".join([*COORDINATES, *SHIPPED]).encode()).hexdigest()[:12]
@@ -99,7 +99,7 @@ def _fetch(home: Path) -> None:
 
 
 def _resolve(scratch: Path) -> None:
-    """Resolve the coordinates in a temporary session, and collect the jars."""
+    """Resolve the coordinates in a temporary session, and copy the jars to `scratch`/jars."""
     from pyspark.sql import SparkSession
 
     from tidelog_pipelines.java import java_home

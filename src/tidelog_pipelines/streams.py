@@ -1,4 +1,4 @@
-"""Runs streaming queries: prints a line per micro-batch and retries after temporary failures."""
+"""Runs streaming queries, reports each micro-batch, and retries after temporary failures."""
 
 import json
 import signal
@@ -18,7 +18,7 @@ from tidelog_pipelines.sources.checkpoint import Ends, parse_ends, spans_between
 POLL_SECONDS = 1
 RETRY_SECONDS = 2.0
 OBSERVED, BAD = "observed", "bad"
-"""The names of the metric that counts bad records."""
+"""The name of the Spark observation of a query, and of its metric that counts bad records."""
 
 
 class Progress(NamedTuple):
@@ -30,11 +30,11 @@ class Progress(NamedTuple):
     records: int
     seconds: float
     behind: int
-    """How many records followed its end when it was planned."""
+    """The largest lag of a partition, in records, when Spark planned the batch."""
     late: int
     """How many records arrived too late for their window and were left out."""
     bad: int
-    """How many records the query could not use."""
+    """How many records the query left out because they could not be decoded."""
     ends: Ends
 
 
@@ -47,7 +47,7 @@ def run(
     each: Callable[[Progress], None],
     patience_seconds: float,
 ) -> bool:
-    """Run until the queries end by themselves or are interrupted. -> whether they end by themselves
+    """Run the queries until they end or are interrupted. -> whether they ended by themselves.
 
     If the cluster or a schema registry does not answer, the queries are retried from their
     checkpoints for `patience_seconds`.
@@ -68,7 +68,7 @@ def run(
 
 
 class _Patience:
-    """Limits the time of repeated failures without a success."""
+    """Limits how long failures may repeat without a success between them."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -78,7 +78,10 @@ class _Patience:
         self._deadline = None
 
     def is_over(self) -> bool:
-        """Whether the time is over; called at a failure."""
+        """Call this after each failure. -> whether the time limit has passed.
+
+        The first call since a success starts the time limit.
+        """
         now = time.monotonic()
         if self._deadline is None:
             self._deadline = now + self._seconds
@@ -87,9 +90,9 @@ class _Patience:
 
 @contextmanager
 def _interruptions() -> Iterator[Event]:
-    """An event that is set by Ctrl-C and SIGTERM.
+    """An event that Ctrl-C and SIGTERM set, instead of raising an exception.
 
-    An exception would break the connection to the JVM, which cannot be opened again.
+    An exception would break the connection to the JVM, and this connection cannot be opened again.
     """
     interrupted = Event()
     if current_thread() is not main_thread():
@@ -105,14 +108,17 @@ def _interruptions() -> Iterator[Event]:
 
 
 class _Reports:
-    """The progress reports of a query, each micro-batch once."""
+    """Reads the progress reports of a query, and passes on each micro-batch once."""
 
     def __init__(self, query: StreamingQuery) -> None:
         self._query = query
         self._last_batch, self._last_timestamp = -1, ""
 
     def tell(self, each: Callable[[Progress], None]) -> bool:
-        """Pass on new reports. -> whether there were any; an idle query reports as well."""
+        """Pass new micro-batches to `each`. -> whether the query has reported since the last call.
+
+        An idle query also reports, but without a micro-batch.
+        """
         before = self._last_timestamp
         for found in self._query.recentProgress:
             self._last_timestamp = max(self._last_timestamp, found.timestamp)
@@ -147,12 +153,12 @@ def _run_once(
 
 
 def _are_over(queries: Sequence[StreamingQuery]) -> bool:
-    """Wait briefly. -> whether all queries have ended by themselves; raises a query's failure."""
+    """Wait briefly. -> whether all queries have ended. Raises if a query has failed."""
     if running := [query for query in queries if query.isActive]:
         running[0].awaitTermination(POLL_SECONDS)
     ended = [query for query in queries if not query.isActive]
     for query in ended:
-        query.awaitTermination()  # raises the failure that ended it
+        query.awaitTermination()  # raises if the query has failed
     return len(ended) == len(queries)
 
 
@@ -194,5 +200,5 @@ def line(progress: Progress) -> str:
 
 
 def offsets_text(offsets: Any) -> str:
-    """Offsets as JSON text; Spark reports them as nested JSON or as text."""
+    """Offsets as JSON text. Spark reports offsets as nested JSON or as text."""
     return offsets if isinstance(offsets, str) else json.dumps(offsets)
