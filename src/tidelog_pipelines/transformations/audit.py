@@ -1,10 +1,11 @@
 """Classifies acknowledged records: lost, corrupted, reordered, duplicated, or in place.
 
-`acknowledged` (topic, partition, offset, key, checksum, acked_at) comes from ledgers, `readable`
-(replica, topic, partition, offset, checksum, timestamp) from a cluster or from its replicas' disks.
-An acknowledged record is in place if a replica holds its checksum at its offset; otherwise it is
-*missing*. A readable record that no ledger contains at its offset is a *stray*. Every fault is a
-relation between missing records and strays, and in a correct log both are empty.
+`acknowledged` (topic, partition, offset, key, checksum, acked_at) comes from ledgers. `readable`
+(replica, topic, partition, offset, checksum, timestamp) comes from a cluster, or from the disks of
+its replicas. An acknowledged record is in place if a replica holds its checksum at its offset.
+Otherwise the record is *missing*. A readable record that no ledger contains at its offset is a
+*stray*. Every fault is found by a comparison of missing records and strays. In a correct log, both
+are rare.
 """
 
 from functools import reduce
@@ -23,7 +24,7 @@ CONTENT = ("topic", "checksum")
 def missing(acknowledged: DataFrame, readable: DataFrame) -> DataFrame:
     """Acknowledged records that no replica holds at their offset, or whose offset is unknown.
 
-    `found` is the checksum of a stray at that offset, `found_at` the stray's timestamp.
+    `found` is the checksum of a stray at that offset, and `found_at` is the stray's timestamp.
     """
     absent = acknowledged.join(readable, list(PLACED), "left_anti")
     there = strays(acknowledged, readable).groupBy(*RECORD)
@@ -35,13 +36,13 @@ def missing(acknowledged: DataFrame, readable: DataFrame) -> DataFrame:
 
 
 def strays(acknowledged: DataFrame, readable: DataFrame) -> DataFrame:
-    """Readable records that no ledger contains at their offset, each once for all replicas."""
+    """Readable records that no ledger contains at their offset. Copies of a record give one row."""
     once = readable.groupBy(*PLACED).agg(f.min("timestamp").alias("timestamp"))
     return once.join(acknowledged, list(PLACED), "left_anti")
 
 
 def moved(missing: DataFrame, strays: DataFrame) -> DataFrame:
-    """Missing records at another offset, each paired with one stray of the same content."""
+    """Missing records found at another offset, each paired with one stray of the same content."""
     wanted = missing.select(
         *RECORD, "checksum", "key", "acked_at", _turn("partition", "offset").alias("turn")
     )
@@ -55,24 +56,24 @@ def moved(missing: DataFrame, strays: DataFrame) -> DataFrame:
 
 
 def _turn(*order: str) -> Column:
-    """The rank of a record among records of equal content, in this order."""
+    """The rank of a record among the records of equal content, in the order of these columns."""
     return f.row_number().over(Window.partitionBy(*CONTENT).orderBy(*order))
 
 
 def reordered(moved: DataFrame) -> DataFrame:
-    """Records at another offset than the acknowledged one; the ledger must have an offset."""
+    """Moved records whose acknowledged offset is known."""
     return moved.where("offset IS NOT NULL")
 
 
 def without(records: DataFrame, known: DataFrame) -> DataFrame:
-    """The records that are not among the known ones; null offsets compare as equal."""
+    """The records that are not among the known records. Two null offsets count as equal."""
     names = known.select(*RECORD, "checksum").alias("known")
     same = [f.col(f"r.{name}").eqNullSafe(f.col(f"known.{name}")) for name in names.columns]
     return records.alias("r").join(names, reduce(and_, same), "left_anti")
 
 
 def below_start(unfound: DataFrame, starts: DataFrame) -> DataFrame:
-    """Records below the log start offset, which retention has deleted since."""
+    """Records below the log start offset. Retention has deleted these records."""
     return (
         unfound.join(f.broadcast(starts), list(PARTITION))
         .where("offset < log_start_offset")
@@ -81,10 +82,10 @@ def below_start(unfound: DataFrame, starts: DataFrame) -> DataFrame:
 
 
 def corrupted(kept: DataFrame, damages: DataFrame) -> DataFrame:
-    """Records whose offset holds other content that is not a later write, or an unreadable batch.
+    """Records whose offset lies in an unreadable batch, or holds other content that is not newer.
 
-    Content with a timestamp after the acknowledgement was written later, by a leader that lacked
-    the record: that is a loss, not a corruption.
+    If the timestamp of the other content is after the acknowledgement, a leader without the record
+    wrote this content later. Then the record is lost, not corrupted.
     """
     damaged = damages.select(
         *PARTITION,
@@ -119,14 +120,14 @@ def corrupted(kept: DataFrame, damages: DataFrame) -> DataFrame:
 
 
 def lost(unfound: DataFrame) -> DataFrame:
-    """Records that exist nowhere, with the time at which their offset was written again, if any."""
+    """Records that exist nowhere. If the offset was written again, `overwritten_at` is the time."""
     return unfound.select(
         *RECORD, "key", "checksum", "acked_at", f.col("found_at").alias("overwritten_at")
     )
 
 
 def unplaced(strays: DataFrame, moved: DataFrame, corrupted: DataFrame) -> DataFrame:
-    """Strays that are neither a moved record nor the content found at a corrupted offset."""
+    """The strays without moved records and without the content at corrupted offsets."""
     at = moved.select("topic", f.col("found_partition").alias("partition"), "found_offset")
     taken = at.withColumnRenamed("found_offset", "offset").union(corrupted.select(*RECORD))
     return strays.join(taken, list(RECORD), "left_anti")
@@ -138,7 +139,7 @@ def duplicated(unplaced: DataFrame, acknowledged: DataFrame) -> DataFrame:
         *CONTENT,
         f.struct("partition", "offset", "key").alias("original"),
     )
-    # If the ledger is still being written, it may contain the stray itself by now.
+    # If a producer still writes the ledger, the ledger may contain the stray itself by now.
     is_itself = (f.col("original.partition") == f.col("partition")) & (
         f.col("original.offset") == f.col("offset")
     )
@@ -159,5 +160,5 @@ def duplicated(unplaced: DataFrame, acknowledged: DataFrame) -> DataFrame:
 
 
 def unacknowledged(unplaced: DataFrame, duplicated: DataFrame) -> DataFrame:
-    """Readable records that no ledger contains: written, but never acknowledged."""
+    """Readable records that no ledger contains. They were written, but never acknowledged."""
     return unplaced.join(duplicated.select(*RECORD), list(RECORD), "left_anti")

@@ -1,7 +1,8 @@
 """The checksum of a record in a ledger: the first half of an MD5, 16 hexadecimal digits.
 
-It covers key and value, each with its length (-1 for null), and no headers. 64 bits distinguish a
-hundred million records; with 32 bits, collisions would be likely among a million.
+The checksum covers the key and the value, each with its length (-1 for null). It does not cover
+headers. 64 bits distinguish a hundred million records. With 32 bits, collisions would be likely
+among a million.
 """
 
 from pyspark.sql import Column
@@ -11,7 +12,7 @@ CHECKSUM_DIGITS = 16
 
 
 def checksum(key: Column, value: Column) -> Column:
-    """The checksum of these two binary columns."""
+    """The checksum of a key and a value, which are binary columns."""
     return f.substring(f.md5(f.concat(_counted(key), _counted(value))), 1, CHECKSUM_DIGITS)
 
 

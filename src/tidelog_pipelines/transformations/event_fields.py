@@ -21,7 +21,7 @@ from tidelog_pipelines.transformations.values.strict_json import (
 def event_fields(
     name: str, amount: str, time: str
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Batches with the columns name, amount, time and reason added."""
+    """A function that adds the columns name, amount, time and reason to batches of records."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reader = _Reader(name, amount, time)
@@ -46,7 +46,7 @@ class _Reader:
         self._name, self._amount, self._time = name, amount, time
 
     def read(self, raw: bytes | None) -> tuple[Any, ...]:
-        """name, amount, time and None, or the reason as the last one."""
+        """name, amount, time and None. For a bad record, None three times and the reason."""
         try:
             if raw is None:
                 raise Refused("the record has no value")
@@ -69,7 +69,7 @@ class _Reader:
         return number
 
     def _text(self, value: dict[str, Any], name: str) -> str:
-        """A field as text: a scalar that is not text is given as JSON."""
+        """A field as text. A scalar that is not a string is written as JSON."""
         found = value.get(name)
         if found is None or isinstance(found, dict | list):
             raise Refused(f"the field {name} is missing, or not a scalar")

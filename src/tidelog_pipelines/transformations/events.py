@@ -1,4 +1,4 @@
-"""The replication events of a cluster as rows, with one column for every field of any event."""
+"""The replication events of a cluster as rows, with a column for each field of every event type."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -23,9 +23,9 @@ PARTITION = ("topic", "partition")
 
 
 def parsed(records: DataFrame) -> DataFrame:
-    """The events in the values of these records; other records are left out.
+    """The events in the values of these records. Other records are left out.
 
-    `at` is the event's time. An event that a retry wrote twice is returned once.
+    `at` is the event's time. If a retry wrote an event twice, both are returned.
     """
     text = f.col("value").cast("string")
     return (

@@ -7,13 +7,13 @@ from tidelog_pipelines.transformations.audit import RECORD
 from tidelog_pipelines.transformations.events import PARTITION
 
 SKEW_MS = 2_000
-"""The most that the clocks of a producer and a broker may differ."""
+"""The largest accepted difference between the clocks of a producer and a broker."""
 
 UNCLEAN, ELECTION, TRUNCATION, UNKNOWN = "unclean election", "election", "truncation", "unknown"
 
 
 def explained(lost: DataFrame, events: DataFrame) -> DataFrame:
-    """The lost records with the cause, its time, and a sentence that describes it."""
+    """The lost records with the cause of the loss, its time, and a sentence about the cause."""
     with_election = _first_after(lost, _elections(events), "election")
     with_cut = _first_after(with_election, _cuts(events), "cut", _covers())
     cause = (
@@ -66,7 +66,7 @@ def _covers() -> Column:
 def _first_after(
     lost: DataFrame, events: DataFrame, name: str, condition: Column | None = None
 ) -> DataFrame:
-    """Each lost record with the first matching event after its acknowledgement, or null."""
+    """Each lost record with the first matching event after its acknowledgement, or with null."""
     since = f.col("e.ts") >= f.unix_millis("lost.acked_at") - SKEW_MS
     same = (f.col("lost.topic") == f.col("e.topic")) & (
         f.col("lost.partition") == f.col("e.partition")

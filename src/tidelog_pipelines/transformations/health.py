@@ -6,14 +6,14 @@ from pyspark.sql import functions as f
 from tidelog_pipelines.transformations.events import PARTITION
 
 CHAIN_SECONDS = 60
-"""The maximum time between a leader's fencing and the election that replaces it."""
+"""The maximum time between a leader's fencing and the election that replaces the leader."""
 FLAPPING_GAP = "10 minutes"
 FLAPPING_LEAVES = 3
-"""A replica flaps if it leaves the ISR this often, at intervals below FLAPPING_GAP."""
+"""A replica flaps if it leaves the ISR at least this often, less than FLAPPING_GAP apart."""
 
 PLANNED = ("preferred", "reassigned", "created")
 HANDED_OVER = "shutting-down"
-"""The reason of an election in a controlled shutdown, which leaves no time without a leader."""
+"""The reason of an election in a controlled shutdown. The partition always has a leader then."""
 MINUTE = 60.0
 
 
@@ -21,7 +21,7 @@ MINUTE = 60.0
 
 
 def under_replicated_partitions(judged: DataFrame) -> DataFrame:
-    """For each partition, the minutes watched, under-replicated, unwritable and leaderless."""
+    """For each partition, the minutes observed, under-replicated, unwritable and leaderless."""
     return judged.groupBy(*PARTITION).agg(
         _minutes(f.lit(True)).alias("watched_minutes"),
         _minutes(f.col("is_under_replicated")).alias("under_replicated_minutes"),
@@ -32,7 +32,7 @@ def under_replicated_partitions(judged: DataFrame) -> DataFrame:
 
 
 def under_replicated_brokers(judged: DataFrame) -> DataFrame:
-    """For each broker, the number of partitions and the minutes in which it was out of sync."""
+    """For each broker, the number of partitions in which it was out of sync, and for how long."""
     out = judged.withColumn("broker", f.explode(f.array_except("replicas", "isr")))
     return out.groupBy("broker").agg(
         f.count_distinct(*PARTITION).alias("partitions"),
@@ -67,7 +67,7 @@ def isr_changes(events: DataFrame) -> DataFrame:
 
 
 def flapping(changes: DataFrame) -> DataFrame:
-    """Replicas that left and joined repeatedly: the time range, how often, and the reason."""
+    """Replicas that left the ISR repeatedly: the time range, how often, and the usual reason."""
     return (
         changes.where("change = 'left'")
         .groupBy(*PARTITION, "broker", f.session_window("at", FLAPPING_GAP).alias("spell"))
@@ -86,7 +86,7 @@ def flapping(changes: DataFrame) -> DataFrame:
 
 
 def follower_states(events: DataFrame) -> DataFrame:
-    """The follower states that leaders reported, over time."""
+    """The states of followers that leaders reported, one row per follower and time."""
     followers = events.where("event = 'replica_state'").select(
         *PARTITION, "at", f.explode("followers").alias("follower")
     )
@@ -113,9 +113,10 @@ def lag(followers: DataFrame) -> DataFrame:
 def failovers(events: DataFrame) -> DataFrame:
     """Every unplanned change of a leader: brokers, reason, and the time without a leader.
 
-    The time without a leader begins with the old leader's last sign of life. If that is unknown, it
-    begins with an election that found no leader, or with the old leader's fencing. `duration_ms` is
-    null if none of these is known, or if the fencing has the same time as the election.
+    The time without a leader begins with the old leader's last sign of life. If the last sign is
+    unknown, the time begins with an election that found no leader. If there was no such election,
+    it begins with the old leader's fencing, unless the fencing has the same time as the election.
+    If none of these times is known, `duration_ms` is null.
     """
     in_order = Window.partitionBy(*PARTITION).orderBy("ts", "leader_epoch")
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
@@ -163,7 +164,7 @@ def failovers(events: DataFrame) -> DataFrame:
 
 
 def availability(judged: DataFrame) -> DataFrame:
-    """For each partition and day, the share of time with a leader, and with writes possible."""
+    """For each partition and day, how much of the time it was available, writable and in sync."""
     days = judged.withColumn(
         "day",
         f.explode(
@@ -190,7 +191,7 @@ def availability(judged: DataFrame) -> DataFrame:
 
 
 def causes(changes: DataFrame, failovers: DataFrame) -> DataFrame:
-    """The most frequent causes, and the brokers concerned."""
+    """For each cause and broker, how often it occurred, in how many partitions, and when last."""
     left = changes.where("change = 'left'").select(
         f.concat(f.lit("left the in-sync set: "), f.coalesce("reason", f.lit("unknown"))).alias(
             "cause"

@@ -17,7 +17,7 @@ Tables = Mapping[str, DataFrame]
 
 
 def batch_tables(events: DataFrame, keep: Callable[[DataFrame], DataFrame]) -> Tables:
-    """All tables; `keep` caches the inputs of several tables."""
+    """All tables. `keep` caches a DataFrame that is the input of several tables."""
     spans = keep(judged(intervals(events)))
     changes, failovers = keep(health.isr_changes(events)), keep(health.failovers(events))
     return {
@@ -34,7 +34,7 @@ def batch_tables(events: DataFrame, keep: Callable[[DataFrame], DataFrame]) -> T
 
 
 def streaming_tables(events: DataFrame) -> Tables:
-    """The tables to which a stream of events appends: rows that no later event changes."""
+    """The tables that grow with a stream of events. No later event changes a row of them."""
     return {
         "intervals": judged(closed_intervals(events)),
         "isr_changes": health.isr_changes(events),
@@ -51,7 +51,7 @@ def elections(events: DataFrame) -> DataFrame:
 
 
 def lag_by_minute(events: DataFrame) -> DataFrame:
-    """Percentiles of each follower's lag in each minute, once the minute is over."""
+    """Percentiles of each follower's lag in each minute, emitted LATE after the minute's end."""
     followers = health.follower_states(events.withWatermark("at", LATE))
     return (
         followers.groupBy(f.window("at", "1 minute").alias("w"), *PARTITION, "broker")

@@ -1,7 +1,7 @@
-"""Intervals from a stream of events: the open interval of each partition is kept as Spark state.
+"""Finds intervals in a stream of events, with the open interval of each partition as Spark state.
 
-A window is not suitable, because an interval may last for weeks. An interval is emitted when the
-change that ends it arrives; the open interval stays in the state.
+A window is not suitable, because an interval may last for weeks. When the change that ends an
+interval arrives, the interval is emitted. The open interval stays in the state.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,7 +37,7 @@ class State(NamedTuple):
 
 
 def closed_intervals(events: DataFrame) -> DataFrame:
-    """The intervals of a stream of events that have ended."""
+    """The ended intervals of a stream of events. An open interval is not included."""
     return (
         states(events)
         .groupBy(*PARTITION)
@@ -48,7 +48,7 @@ def closed_intervals(events: DataFrame) -> DataFrame:
 def close(
     partition: tuple[Any, ...], batches: Iterable[pd.DataFrame], kept: GroupState
 ) -> Iterator[pd.DataFrame]:
-    """The intervals that a partition's new events close, in order of time."""
+    """The intervals of a partition that end with the new events, in order of time."""
     arrived = pd.concat(list(batches)).sort_values(["ts", "leader_epoch"], kind="stable")
     current: State | None = _state(*kept.get) if kept.exists else None
     ended = []
@@ -65,7 +65,7 @@ def close(
         if current is None:
             current = now
         elif now.newest_epoch < current.newest_epoch or now.start_ms < current.start_ms:
-            continue  # from a deposed leader, or too late to matter
+            continue  # from a deposed leader, or from before the open interval
         elif _is_same(now, current):
             current = current._replace(newest_epoch=now.newest_epoch)
         else:

@@ -1,7 +1,7 @@
-"""The intervals in which a partition has one state: its leader and its in-sync replicas.
+"""The intervals in which a partition's state stays the same: its leader, replicas and ISR.
 
-An event that changes a partition's state begins an interval, and the next change ends it. Events of
-a deposed leader after the election of its successor are ignored.
+An event that changes a partition's state begins an interval. The next change ends the interval.
+Events that a deposed leader records after the election of its successor are ignored.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -17,7 +17,7 @@ INTERVAL = """
 
 
 def states(events: DataFrame) -> DataFrame:
-    """The events with a partition's state, with the in-sync replicas in ascending order."""
+    """The events that contain a partition's state. Replicas and ISR are in ascending order."""
     has_state = "isr IS NOT NULL AND replicas IS NOT NULL AND topic IS NOT NULL"
     return events.where(has_state).select(
         *PARTITION,

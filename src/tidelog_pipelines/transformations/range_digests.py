@@ -1,8 +1,8 @@
 """Compares two sets of records of any size by digests of their offset ranges.
 
-Each range of 64 Ki offsets is reduced to three numbers before the shuffle, and only ranges whose
-numbers differ are examined. A correct log of a hundred million records has 1,526 such ranges. The
-additional cost for a damaged log is proportional to the damage.
+Each range of 64 Ki offsets is reduced to three numbers before the shuffle. Only the records of
+ranges whose numbers differ are compared. A log of a hundred million records has 1,526 ranges. If
+the log is damaged, the additional cost is proportional to the number of damaged ranges.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ class Stretch(NamedTuple):
 
 
 def stretches(ranges: Iterable[Any]) -> list[Stretch]:
-    """Merge rows of consecutive ranges; a range of unknown offsets is left out."""
+    """Merge consecutive ranges into stretches. The range of unknown offsets is left out."""
     found: list[Stretch] = []
     for topic, partition, first in sorted(tuple(row) for row in ranges if row["range"] is not None):
         last = found[-1] if found else None
@@ -43,7 +43,7 @@ def stretches(ranges: Iterable[Any]) -> list[Stretch]:
 
 
 def lies_in(chosen: Sequence[Stretch]) -> Column:
-    """Whether a record lies in one of these stretches. A source can use it to prune its files."""
+    """Whether a record lies in one of these stretches. A source can use it to skip files."""
     inside = [
         (f.col("topic") == one.topic)
         & (f.col("partition") == one.partition)
@@ -60,9 +60,9 @@ def range_of(offset: Column) -> Column:
 
 
 def digests(records: DataFrame, *by: str) -> DataFrame:
-    """One row per range: the number of records, and two sums that do not depend on their order.
+    """One row per range: the number of records, and two digests that do not depend on their order.
 
-    Records with an unknown offset form a range of their own, which never matches another.
+    Records with an unknown offset form a range of their own. This range never equals another range.
     """
     mixed = f.xxhash64("offset", "checksum")
     return (
@@ -73,7 +73,7 @@ def digests(records: DataFrame, *by: str) -> DataFrame:
         .agg(
             f.count("*").alias("records"),
             f.bit_xor("h").alias("mixed"),
-            # Only the low half: a sum of whole hashes would overflow.
+            # Sum only the low half of each hash, because a sum of whole hashes would overflow.
             f.sum(f.col("h").bitwiseAND(f.lit(_LOW_BITS))).alias("summed"),
             f.min("offset").alias("first_offset"),
             f.max("offset").alias("last_offset"),
@@ -103,6 +103,6 @@ def ranges_that_replicas_hold_differently(readable: DataFrame) -> DataFrame:
 
 
 def within(records: DataFrame, ranges: DataFrame) -> DataFrame:
-    """The records of these ranges, which are few enough to be broadcast to every task."""
+    """The records in these ranges. The ranges must be few, because all of them are broadcast."""
     inside = records.withColumn("range", range_of(f.col("offset")))
     return inside.join(f.broadcast(ranges), list(RANGES), "left_semi").drop("range")

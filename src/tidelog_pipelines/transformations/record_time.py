@@ -1,9 +1,10 @@
-"""Corrects the timestamps that Spark's Kafka connector gives to records of long ago.
+"""Corrects the timestamps that Spark's Kafka connector gives to records from before 1582.
 
-The connector converts by way of java.sql.Timestamp. That class counts days before 15 October 1582
-in the Julian calendar, but Spark reads the resulting date in the Gregorian one: a record of the
-year 1 is shifted by two days. The 29 February that only the Julian calendar has (of 1500, 1400,
-1300, ...) cannot be told from the day after it, and remains one day late.
+The connector converts timestamps with java.sql.Timestamp. That class counts days before 15 October
+1582 in the Julian calendar, but Spark reads the resulting date in the Gregorian calendar. A record
+of the year 1 is therefore shifted by two days. Some years (1500, 1400, 1300, ...) have a 29
+February only in the Julian calendar. This day cannot be distinguished from the day after it, so its
+records remain one day late.
 """
 
 from pyspark.sql import Column
@@ -21,7 +22,7 @@ def instant(timestamp: Column) -> Column:
 
 
 def _read_as_julian(timestamp: Column) -> Column:
-    """The instant whose date in the Julian calendar is the one that this timestamp shows."""
+    """The instant whose Julian date is the same as the Gregorian date of this timestamp."""
     year, month, day = f.year(timestamp), f.month(timestamp), f.day(timestamp)
     # Count years from March, so that a leap day is the last day of its year.
     months = f.pmod(month + f.lit(9), f.lit(12))

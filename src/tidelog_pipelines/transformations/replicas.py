@@ -1,7 +1,8 @@
 """Finds offsets at which the replicas of a partition hold different records.
 
-A replica that is behind, or that has deleted more by retention, does not count as different: a
-record is missing only between the start and the end of the replica's own log.
+A record counts as missing only if its offset lies between the start and the end of the replica's
+own log. Records before the start, which retention may have deleted, are not reported. Records past
+the end are reported as behind.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -22,7 +23,7 @@ def extents(readable_digests: DataFrame) -> DataFrame:
 def differences(readable: DataFrame, extents: DataFrame) -> DataFrame:
     """One row per replica and kind of difference: the number of records, first and last offset.
 
-    `readable` may be restricted to the ranges in which replicas differ.
+    The caller may restrict `readable` to the ranges in which replicas differ.
     """
     held = readable.groupBy(*PARTITION, "offset").agg(
         f.count_distinct("checksum").alias("contents"), f.collect_set("replica").alias("holders")

@@ -1,8 +1,8 @@
 """Windowed totals of a stream of JSON objects, and the records of the result topic.
 
-Spark's Kafka sink writes at least once: a batch that is run again writes its records again. Each
-record therefore names its query, its epoch and its window, so that a reader can drop the duplicate
-and distinguish a newer total from an older one.
+Spark's Kafka sink writes at least once. If a batch is run again, its records are written again.
+Therefore each record has its query, its epoch and its window. The epoch is the number of the batch.
+With these, a reader can drop duplicates, and distinguish a newer total from an older one.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -21,7 +21,7 @@ TOTAL_KEY = ("query_id", "window_start", "window_end", "name")
 
 
 def events_or_reasons(records: DataFrame, name: str, amount: str, time: str = "") -> DataFrame:
-    """The records with name, amount and event_time, or the reason why they have none."""
+    """The records with name, amount, event_time and reason. Only a bad record has a reason."""
     added = {"name": StringType(), "amount": DoubleType(), "time": StringType()}
     columns = [StructField(one, kind) for one, kind in {**added, "reason": StringType()}.items()]
     schema = StructType([*records.schema.fields, *columns])
@@ -33,23 +33,23 @@ def events_or_reasons(records: DataFrame, name: str, amount: str, time: str = ""
 
 
 def events(examined: DataFrame) -> DataFrame:
-    """name, amount and event_time of each record that has them."""
+    """name, amount and event_time of each record without a reason."""
     return examined.where(f.col("reason").isNull()).select("name", "amount", "event_time")
 
 
 def not_events(examined: DataFrame) -> DataFrame:
-    """The other records, unchanged, with the reason."""
+    """The bad records, unchanged, with the reason."""
     bad = examined.where(f.col("reason").isNotNull()).drop("name", "amount", "event_time")
     return bad.withColumn("date", f.to_date("timestamp"))
 
 
 def _event_time(text: Column) -> Column:
-    """A time as text, or as milliseconds since 1970."""
+    """Parse the text of a time, or of a number of milliseconds since 1970."""
     return f.coalesce(f.timestamp_millis(text.try_cast("bigint")), text.try_cast("timestamp"))
 
 
 def totals(happened: DataFrame, window: str, watermark: str) -> DataFrame:
-    """Count and sum per window and name; records later than the watermark are left out."""
+    """Count and sum per window and name. Records that arrive after the watermark are left out."""
     return (
         happened.withWatermark("event_time", watermark)
         .groupBy(f.window("event_time", window), "name")

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 FAULTS = ("lost", "duplicated", "reordered", "corrupted", "damaged", "different")
-"""The counts that must be zero; the other counts are for information."""
+"""The counts that must be zero. The other counts are for information."""
 
 MEANINGS = {
     "lost": "acknowledged, but not in the log",
@@ -42,7 +42,7 @@ class Verdict:
         return not any(getattr(self, fault) for fault in FAULTS)
 
     def sentence(self) -> str:
-        """The verdict in one line: acknowledged, lost and duplicated records, then other counts."""
+        """The verdict in one line: acknowledged, lost, duplicated, then other counts above zero."""
         text = f"acknowledged {self.acknowledged:,}, lost {self.lost:,}"
         text += f", duplicated {self.duplicated:,}"
         also = [*FAULTS[2:], "expired", "unacknowledged", "behind"]
@@ -53,7 +53,7 @@ class Verdict:
 
 
 def counted(tables: Mapping[str, DataFrame]) -> dict[str, int]:
-    """The rows of every table, counted in one query."""
+    """The number of rows of each table, by name, from one query."""
     together: DataFrame | None = None
     for name, table in tables.items():
         one = table.agg(f.count("*").alias("rows")).select(f.lit(name).alias("name"), "rows")
