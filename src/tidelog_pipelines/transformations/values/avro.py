@@ -4,7 +4,7 @@ import json
 
 
 def complaint(schema: str) -> str | None:
-    """Why a schema cannot be used, if it cannot."""
+    """The reason why a schema cannot be used. None if it can be used."""
     try:
         found = json.loads(schema)
     except ValueError as error:

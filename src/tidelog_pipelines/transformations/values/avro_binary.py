@@ -27,9 +27,12 @@ PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "str
 MICROS_PER_MILLI = 1_000
 MOST_MICROS = 2**63 - 1
 MOST_ELEMENTS = 100_000
-"""Of a list or map, if it has more elements than the value has bytes: nulls take none."""
+"""A list or map may have this many elements, or one per byte of the value if that is more.
+
+Without a limit, a short value could have any number of nulls, because a null takes no bytes.
+"""
 EXACT = Context(prec=60)
-"""More digits than any DECIMAL has."""
+"""A context with more digits than any DECIMAL has."""
 
 Read = Callable[["Cursor"], Any]
 Compiled = dict[str, Any]
@@ -37,7 +40,7 @@ Compiled = dict[str, Any]
 
 
 class Cursor:
-    """The bytes of one value, and the position in them."""
+    """The bytes of one value, and the position of the next byte to read."""
 
     __slots__ = ("at", "raw")
 
@@ -106,14 +109,14 @@ class AvroDecoder:
         self._limits = limits
 
     def decode(self, raw: bytes, at: tuple[int, int]) -> tuple[Any, str | None]:
-        """The record, and None because nothing is left over; raises `Refused`."""
+        """The record, and None because there is no rest; raises `Refused`."""
         check_size(raw, self._limits)
         start = 0 if self._schema_id is None else _after_header(raw, self._schema_id)
         return read_whole(self._read, raw, start), None
 
 
 def read_whole(read: Read, raw: bytes, start: int) -> Any:
-    """The record that begins there and uses all bytes; raises `Refused`."""
+    """The record that begins at `start`. Raises `Refused` if bytes follow the record."""
     cursor = Cursor(raw, start)
     try:
         found = read(cursor)
@@ -136,7 +139,7 @@ def mismatch(why: str) -> Refused:
 
 
 class _Compiler:
-    """Makes a function of a schema, which reads a value of it."""
+    """Compiles a schema to a function that reads a value of this schema."""
 
     def __init__(self) -> None:
         self._named: dict[str, Any] = {}
@@ -176,7 +179,7 @@ class _Compiler:
         raise KeyError(name)
 
     def _remember(self, schema: Mapping[str, Any], space: str) -> str:
-        """Keep a named type under its full name. -> the namespace of the names in it."""
+        """Keep a named type under its full name. -> the namespace for the names in this type."""
         name = schema["name"]
         if "." in name:
             space = name.rpartition(".")[0]
@@ -196,7 +199,7 @@ class _Compiler:
         return lambda cursor: {name: read(cursor) for name, read in fields}
 
     def _union(self, branches: list[Any], kind: DataType, space: str) -> Read:
-        """Spark's rule: a nullable type, a wider number, or a struct of one member per branch."""
+        """Read a union as Spark does: a nullable type, a wider number, or one member per branch."""
         others = [one for one in branches if _type_name(one) != "null"]
         names = {_type_name(one) for one in others}
         readers: list[Read] = []
@@ -249,7 +252,7 @@ def enum(symbols: list[str]) -> Read:
 
 
 def blocks(read: Read) -> Read:
-    """Blocks of elements: each has a count, and a negative count is followed by a size."""
+    """Read blocks of elements. Each begins with a count. After a negative count, a size follows."""
 
     def all_blocks(cursor: Cursor) -> list[Any]:
         found: list[Any] = []
@@ -295,7 +298,7 @@ def primitive(name: str) -> Read:
 
 
 def _converted(read: Read, schema: Mapping[str, Any], kind: DataType) -> Read:
-    """With the conversion of a logical type, if Spark has a type for it."""
+    """Add the conversion of a logical type to a reader, if Spark has a type for it."""
     if isinstance(kind, DecimalType):
         return decimal(read, schema.get("scale", 0), kind)
     if isinstance(kind, TimestampType | TimestampNTZType):

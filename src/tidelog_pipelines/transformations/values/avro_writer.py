@@ -1,8 +1,8 @@
-"""Avro schemas of writers, as a schema registry has them: their shape, and a reader of values.
+"""Compiles the Avro schemas of writers, from a schema registry, to a shape and a reader of values.
 
-The types are those that Spark's own Avro reader gives, except for unions: a union of several types
-is a struct with a field per type, named after it, because a number would change its meaning when a
-branch is added.
+The types are those that Spark's own Avro reader gives, except for unions. A union of several types
+is a struct with one field per type, and each field is named after its type. Spark numbers these
+fields, but a number would change its meaning when a branch is added.
 """
 
 import json
@@ -73,13 +73,13 @@ JSON_TYPES: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class AvroWriter:
-    """A schema, and the schemas that it refers to, those first that others refer to."""
+    """A schema, and the schemas that it refers to. Each comes after those that it needs itself."""
 
     schema: str
     references: tuple[str, ...] = ()
 
     def compiled(self) -> tuple[Struct, Callable[[bytes, int], Any]]:
-        """The shape of its values, and a function that reads one; raises `Incompatible`."""
+        """The shape of the values, and a function that reads a value; raises `Incompatible`."""
         compiler = _Compiler()
         try:
             for text in self.references:
@@ -103,7 +103,7 @@ class Compiled(NamedTuple):
 class _Compiler:
     def __init__(self) -> None:
         self._named: dict[str, Compiled | None] = {}
-        """None while a type is being compiled."""
+        """Named types by full name. A type that is being compiled is None."""
 
     def compile(self, schema: Any, space: str) -> Compiled:
         if isinstance(schema, list):
@@ -193,7 +193,10 @@ class _Compiler:
 
 
 def _branch(name: str, inner: Compiled) -> Compiled:
-    """A branch of a union of several types: its value has the name of the branch."""
+    """One branch of a union of several types.
+
+    Its value becomes a struct with one field, named after the branch.
+    """
     shape = Struct((Field(name, inner.shape),), is_choice=True)
     return Compiled(
         avro_binary.member(name, inner.read), shape, lambda one: {name: inner.of_json(one)}
@@ -206,7 +209,7 @@ def _inner(branch: Shape) -> Shape:
 
 
 def _branch_names(branches: Sequence[Any]) -> list[str]:
-    """The names of types; full names, with underscores, if the last parts are not unique."""
+    """The short names of types. If these are not unique, the full names with underscores."""
     full = [_type_name(one) for one in branches]
     short = [name.rpartition(".")[2] for name in full]
     is_unique = len({name.lower() for name in short}) == len(short)

@@ -1,7 +1,7 @@
 """Decodes the records of a topic to rows of a table, and bad records to rows with the reason.
 
-Invariant: one parse decides. A record is decoded whole, or is quarantined as it came, and whether
-it is depends only on the record and the format, not on the table or on other records.
+Invariant: a record is decoded completely, or is quarantined unchanged. Which of the two happens
+depends only on the record and the format. It does not depend on the table or on other records.
 """
 
 from collections.abc import Mapping
@@ -36,14 +36,14 @@ class Text:
 
 @dataclass(frozen=True)
 class Json:
-    """Objects, whose fields are stored in columns of this type, and all else as text."""
+    """JSON objects. Columns of this type store the fields that fit, and a text column the rest."""
 
     type: StructType
     since: Mapping[Path, Position] = field(default_factory=dict)
-    """The records that added the new columns of this type; `json_growth` explains it."""
+    """The first record of each new object or list column. `json_growth.Grown` explains this."""
     limits: Limits = DEFAULT_LIMITS
     schemas: JsonSchemas | None = None
-    """For values behind a schema registry's header, which are validated by their schemas."""
+    """The schemas that validate the values. None if values have no schema registry's header."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ class Avro:
 
     schema: str
     schema_id: int | None = None
-    """The id in a schema registry's five bytes before each value; None if there are no such."""
+    """The schema id that the header of each value must have. None if values have no header."""
     limits: Limits = DEFAULT_LIMITS
 
 
 @dataclass(frozen=True)
 class Registered:
-    """Values behind a schema registry's header, each decoded with its writer's schema."""
+    """Values that are decoded with their writer's schema. `read_header` finds the schema's key."""
 
     read_header: ReadHeader
     writers: Writers
@@ -89,7 +89,7 @@ def decoded(records: DataFrame, key: Raw | Text, value: Format) -> DataFrame:
 
 
 def table_rows(all_decoded: DataFrame) -> DataFrame:
-    """The rows of a topic's table; partition and offset come first, for file pruning."""
+    """The rows of a table. Partition and offset come first, so that readers can skip files."""
     return all_decoded.where(f.col(REASON).isNull()).drop(REASON)
 
 
@@ -104,7 +104,7 @@ def quarantined(records: DataFrame, key: Raw | Text, value: Format) -> DataFrame
         case Text():
             found = examined.withColumn(REASON, _text_reason())
         case Json() | Avro() | Registered():
-            # Whether a JSON value is bad does not depend on the columns.
+            # No columns are needed, because they do not decide whether a JSON value is bad.
             kind = StructType() if isinstance(value, Json) else _value_type(examined, value)
             found = examined.mapInArrow(
                 python_decoding.refusals(_decoder(value, kind)), examined.schema
@@ -135,7 +135,7 @@ def _decoder(value: ByPython, kind: StructType) -> python_decoding.MakeDecoder:
 
 
 def _value_type(records: DataFrame, value: ByPython) -> StructType:
-    """The type of the column `value`; for Avro, the one that Spark's own reader gives."""
+    """The type of the column `value`. For Avro, it is the type that Spark's own reader gives."""
     if isinstance(value, Json):
         return value.type
     if isinstance(value, Registered):

@@ -1,7 +1,8 @@
 """The header that a schema registry's serializers write before each value.
 
-It is the byte 0 and the id of the schema, four bytes. For Protobuf, the position of the message in
-the schema follows: a count and as many indexes, or one 0 for the first message.
+The header is the byte 0 and the id of the schema in four bytes. For Protobuf, the position of the
+message in the schema follows. The position is a count and as many indexes, or a single 0 for the
+first message.
 """
 
 from collections.abc import Callable
@@ -14,12 +15,15 @@ MAGIC = 0
 MOST_INDEXES = 100
 
 WriterKey = tuple[int, tuple[int, ...]]
-"""The id of a schema, and the position of a message in it; () for its only or first one."""
+"""The id of a schema, and the position of the Protobuf message in it, (0,) for the first.
+
+The position is () for Avro and for values without a header.
+"""
 ReadHeader = Callable[[bytes], tuple[WriterKey, int]]
 
 
 def schema_id(raw: bytes) -> int:
-    """The id in the header; raises `Refused`."""
+    """The schema id in the header. Raises `Refused` if the value has no header."""
     if len(raw) < HEADER_BYTES:
         raise Refused("the value is shorter than a schema registry's header")
     if raw[0] != MAGIC:
@@ -28,11 +32,11 @@ def schema_id(raw: bytes) -> int:
 
 
 NO_WRITER: WriterKey = (0, ())
-"""The key of the only schema of values without a header."""
+"""The key for values without a header. All of them have the same schema."""
 
 
 def no_header(raw: bytes) -> tuple[WriterKey, int]:
-    """The same for values without a header."""
+    """The key and the length 0, for values without a header."""
     return NO_WRITER, 0
 
 
@@ -42,7 +46,7 @@ def header(raw: bytes) -> tuple[WriterKey, int]:
 
 
 def header_with_indexes(raw: bytes) -> tuple[WriterKey, int]:
-    """The same for Protobuf."""
+    """The same for Protobuf, with the position of the message in the key."""
     found = schema_id(raw)
     count, at = _number(raw, HEADER_BYTES)
     if not 0 <= count <= MOST_INDEXES:
@@ -55,7 +59,7 @@ def header_with_indexes(raw: bytes) -> tuple[WriterKey, int]:
 
 
 def _number(raw: bytes, at: int) -> tuple[int, int]:
-    """A zigzag number of at most 32 bits, and where it ends."""
+    """A zigzag number of at most 32 bits, and the position after it."""
     found = shift = 0
     while at < len(raw) and shift < 35:
         byte = raw[at]

@@ -1,8 +1,8 @@
-"""Places the fields of a JSON object in typed columns, and keeps the rest as it is.
+"""Stores the fields of a JSON object in typed columns, and keeps the rest unchanged.
 
-Invariant: nothing of an object is dropped. A value is stored in its column if the column holds it
-exactly, and is otherwise part of the rest, an object of the same structure. A field that is null is
-stored as null, like a field that is missing.
+Invariant: no part of an object is dropped. If a column can hold a value exactly, the value is
+stored there. Otherwise the value is part of the rest, which is an object of the same structure. A
+null field is stored as null, and so is a missing field.
 """
 
 import base64
@@ -38,24 +38,27 @@ from pyspark.sql.types import (
 from tidelog_pipelines.transformations.values.strict_json import Numeral, as_decimal, is_unicode
 
 Position = tuple[int, int]
-"""Partition and offset of a record."""
+"""The partition and offset of a record."""
 Path = tuple[str, ...]
-"""The names from an object to a value in it; the elements of a list have the name ELEMENT."""
+"""The names from an object to a value in it. The elements of a list have the name ELEMENT."""
 ELEMENT = "element"
 ALWAYS: Position = (-1, -1)
 UNFIT: Any = NotImplemented
-"""What a column returns for a value that it cannot hold exactly."""
+"""The result of an `Accept` function if the column cannot hold the value exactly."""
 NOTHING: Any = ...
-"""That no part of a value is left. Both are singletons of Python, so pickling preserves them."""
+"""The rest of a value that is stored completely.
+
+UNFIT and NOTHING are singletons of Python, so pickling preserves them.
+"""
 EXACT_IN_DOUBLE = 2**53
 INTEGERS: dict[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
 MOST_SECONDS = 2**63 // 1_000_000 - 1
 EXACT = Context(prec=60)
-"""More digits than any DECIMAL has."""
+"""A context with more digits than any DECIMAL has."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Accept = Callable[[Any], Any]
-"""From a value to what the column stores; UNFIT if it cannot hold the value."""
+"""A function from a JSON value to the value that a column stores, or to UNFIT."""
 
 
 class ObjectColumn:
@@ -75,7 +78,7 @@ class ObjectColumn:
                 self._scalars[field.name] = scalar(field.dataType)
 
     def place(self, value: Any, at: Position) -> tuple[Any, Any]:
-        """What the column stores of a value, and the rest; NOTHING if there is no rest."""
+        """The part of a value that the column stores, and the rest, which may be NOTHING."""
         if type(value) is not dict or self._since > at:
             return None, value
         stored: dict[str, Any] = {}
@@ -100,7 +103,7 @@ class ObjectColumn:
 
 
 class ListOrMapColumn:
-    """A list or a map: stored whole if every element fits, else not at all."""
+    """A list or a map. It is stored only if every element fits."""
 
     def __init__(self, kind: ArrayType | MapType, since: Mapping[Path, Position], path: Path):
         self._since = since.get(path, ALWAYS)
@@ -116,7 +119,11 @@ class ListOrMapColumn:
             self._accept = scalar(inner)
 
     def place(self, value: Any, at: Position) -> tuple[Any, Any]:
-        """The whole value and NOTHING, or None and the whole value."""
+        """What the column stores, and the rest.
+
+        If the value fits, all of it is stored and the rest is NOTHING. Otherwise None is stored and
+        the rest is the whole value.
+        """
         if self._since > at:
             return None, value
         stored: list[Any] = []
@@ -129,7 +136,7 @@ class ListOrMapColumn:
         return None, value
 
     def _store(self, values: Iterable[Any], at: Position, stored: list[Any]) -> bool:
-        """Whether all elements fit; they are added to `stored`."""
+        """Add the elements to `stored`, until one does not fit. -> whether all elements fit."""
         for one in values:
             found = None if one is None else self._fitting(one, at)
             if found is UNFIT:
@@ -146,7 +153,7 @@ class ListOrMapColumn:
 
 
 def scalar(kind: DataType) -> Accept:
-    """The function that tells what a column of this type stores; raises KeyError for others."""
+    """The `Accept` function for a column of this type. Raises KeyError for an unsupported type."""
     if isinstance(kind, DecimalType):
         return _decimal(kind.precision, kind.scale)
     if type(kind) in INTEGERS:
@@ -155,7 +162,7 @@ def scalar(kind: DataType) -> Accept:
 
 
 def unsupported(kind: DataType) -> DataType | None:
-    """A type in this type that JSON values cannot be stored in, if there is one."""
+    """The first type within this type that cannot store JSON values, if there is one."""
     if isinstance(kind, StructType):
         found = [unsupported(field.dataType) for field in kind.fields]
         return next(filter(None, found), None)
@@ -197,7 +204,7 @@ def _decimal(precision: int, scale: int) -> Accept:
             return UNFIT
         _, digits, exponent = exact.as_tuple()
         assert isinstance(exponent, int)
-        if exponent < -scale:  # zeros at the end need no place
+        if exponent < -scale:  # zeros at the end can be dropped
             zeros = len(digits) - len("".join(map(str, digits)).rstrip("0"))
             if exact and exponent + zeros < -scale:
                 return UNFIT
@@ -223,7 +230,7 @@ def _double(value: Any) -> Any:
 
 
 def _float(value: Any) -> Any:
-    """The nearest 32-bit float, if rounding it to 9 digits or fewer gives exactly the number."""
+    """The nearest 32-bit float. UNFIT unless the float, rounded to 1 to 9 digits, is the number."""
     if type(value) is not float and type(value) is not int:
         return UNFIT
     try:
@@ -254,7 +261,10 @@ def _date(value: Any) -> Any:
 
 
 def _timestamp(value: Any) -> Any:
-    """Microseconds since 1970, of seconds or text in ISO 8601 (UTC, unless it has an offset)."""
+    """Microseconds since 1970. The value is a number of seconds, or a text in ISO 8601.
+
+    A text without an offset is in UTC.
+    """
     if type(value) is int:
         return value * 1_000_000 if abs(value) <= MOST_SECONDS else UNFIT
     found = _moment(value)
@@ -269,7 +279,7 @@ def _local_timestamp(value: Any) -> Any:
 
 
 def _moment(value: Any) -> Any:
-    # Digits beyond microseconds would be lost.
+    # Refuse digits beyond microseconds, which would be lost, and the comma as a decimal sign.
     if type(value) is not str or not value.isascii() or "," in value:
         return UNFIT
     if len(value.partition(".")[2].rstrip("Z").partition("+")[0].partition("-")[0]) > 6:

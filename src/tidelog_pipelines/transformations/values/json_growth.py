@@ -1,9 +1,10 @@
 """Infers the columns of JSON objects, and adds columns as new fields occur.
 
-Invariant: columns depend on the order of the records only, not on how they are cut into batches.
-The first value of a field decides its kind: boolean, integer, fraction, text, object or list. Nulls
-and empty objects and lists decide nothing. Values of another kind never change the column. A column
-of integers becomes DECIMAL when a number needs it.
+Invariant: the columns depend only on the records and their order. It does not matter how the
+records are cut into batches. The first value of a field decides the kind of its column: boolean,
+integer, fraction, text, object or list. Nulls, empty objects and empty lists do not count as first
+values. Later values of another kind never change the kind. A column of integers becomes DECIMAL if
+a number does not fit BIGINT.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,8 +40,8 @@ DEEPEST_COLUMN = 20
 BOOLEAN, INTEGER, FRACTION, TEXT, OBJECT, LIST = range(6)
 
 Place = tuple[int, int, int]
-"""Where a value was seen: partition and offset of its record, and its position among the values
-observed there."""
+"""Where a value was seen: the partition and offset of its record, and the number of the value among
+the observed values of this record."""
 _IN_BIGINT, _IN_WIDE = scalar(LongType()), scalar(WIDE)
 
 
@@ -50,9 +51,9 @@ class Seen:
 
     first: dict[int, Place] = field(default_factory=dict)
     is_wide: bool = False
-    """Whether a number needs more than BIGINT."""
+    """Whether a number does not fit BIGINT, but fits WIDE."""
     fields: dict[str, "Seen"] = field(default_factory=dict)
-    """Those of objects; the elements of lists are under ELEMENT in `element`."""
+    """The fields of the objects at this path. The elements of lists are in `element`."""
     element: "Seen | None" = None
 
     def at_element(self) -> "Seen":
@@ -60,7 +61,7 @@ class Seen:
         return self.element
 
     def as_tuple(self) -> tuple[Any, ...]:
-        """Plain values, which another process can read."""
+        """Plain values that another process can unpickle."""
         fields = {name: one.as_tuple() for name, one in self.fields.items()}
         return self.first, self.is_wide, fields, self.element and self.element.as_tuple()
 
@@ -71,7 +72,7 @@ class Seen:
         return cls(first, is_wide, inner, element and cls.of_tuple(element))
 
     def merge(self, other: "Seen") -> None:
-        """Add what another part of the records has shown; the order of merging is irrelevant."""
+        """Add the values seen in other records. The order of the merges does not matter."""
         for kind, place in other.first.items():
             self.first[kind] = min(place, self.first.get(kind, place))
         self.is_wide = self.is_wide or other.is_wide
@@ -82,7 +83,7 @@ class Seen:
 
 
 class Observer:
-    """Collects what records show beyond the known columns, at no more than so many paths."""
+    """Collects the values for which the columns may have to grow, at no more than `most_paths`."""
 
     def __init__(self, known: StructType, most_paths: int) -> None:
         self._known = known
@@ -90,12 +91,12 @@ class Observer:
         self.seen = Seen()
 
     def observe(self, value: dict[str, Any], at: Position) -> None:
-        """Look at one record."""
+        """Examine the value of one record."""
         self._at, self._number = at, 0
         self._object(value, self._known, self.seen, 0)
 
     def _value(self, value: Any, known: DataType | None, seen: Seen, depth: int) -> Place | None:
-        """Record a value. -> the place of the first scalar in it that can be stored."""
+        """Note a value in `seen`. -> the place of its first scalar that a column can hold."""
         self._number += 1
         if type(value) is dict:
             if depth >= DEEPEST_COLUMN or (known and not isinstance(known, StructType)):
@@ -152,19 +153,23 @@ class Observer:
 
 
 class Grown(NamedTuple):
-    """The columns after some records."""
+    """The columns, extended by the values of some records."""
 
     type: StructType
     since: Mapping[Path, Position]
-    """The record that added a list or an object; in the records before, it was always empty."""
+    """For each new list or object column, the first record with a value for it.
+
+    Lists and objects of earlier records are not stored in the column.
+    """
     widened: tuple[Path, ...]
-    """The columns that were BIGINT and must become WIDE."""
+    """The paths of the columns that were BIGINT and must become WIDE."""
 
 
 def grow(known: StructType, seen: Seen, most_fields: int, *, widens: bool) -> Grown:
-    """The known columns, extended by what records have shown.
+    """The known columns, extended by the seen values.
 
-    At most `most_fields` scalar columns are added to, in the order of their first values.
+    New scalar columns are added in the order of their first values, until there are `most_fields`
+    scalar columns in all.
     """
     growth = _Growth(widens)
     room = most_fields - _leaves(known)
@@ -184,7 +189,7 @@ class _Growth:
         self.widened: list[Path] = []
 
     def news(self, known: DataType | None, seen: Seen, path: Path) -> Iterator[tuple[Place, Path]]:
-        """Place and path of each scalar that has no column yet."""
+        """The place and the path of each scalar that has no column yet."""
         kind = _kind(known, seen)
         if kind == OBJECT:
             types = _types(known)
@@ -199,7 +204,7 @@ class _Growth:
     def grown(
         self, known: DataType | None, seen: Seen, path: Path, allowed: set[Path]
     ) -> DataType | None:
-        """The type of a column; None if no scalar in it is allowed."""
+        """The type of a column. None if the column has no scalar whose path is allowed."""
         kind = _kind(known, seen)
         if kind == OBJECT:
             return self._object(known, seen, path, allowed)
@@ -246,7 +251,7 @@ class _Growth:
 
 
 def kind_of(value: Any) -> int | None:
-    """The kind of a scalar; None if no inferred column can hold it."""
+    """The kind of a scalar. None if no inferred column can hold the scalar."""
     kind = type(value)
     if kind is bool:
         return BOOLEAN
@@ -270,12 +275,12 @@ def is_column_name(name: str) -> bool:
 
 
 def folded(name: str) -> str:
-    """Equal for names that Spark takes for the same column."""
+    """A form of the name that is equal for all names that Spark treats as the same column."""
     return name.upper().lower().replace("i\u0307", "i")
 
 
 def _is_expected(value: Any, known: DataType) -> bool:
-    """Whether a scalar needs no change of a column."""
+    """Whether the value is a scalar for which the column need not change."""
     kind = type(value)
     if kind is dict or kind is list:
         return False
@@ -283,7 +288,7 @@ def _is_expected(value: Any, known: DataType) -> bool:
 
 
 def _kind(known: DataType | None, seen: Seen) -> int | None:
-    """The kind of a column: as known, or that of the first value."""
+    """The kind of a known column, or of the first value. TEXT stands for any known scalar."""
     if known is None:
         return min(seen.first, key=seen.first.__getitem__, default=None)
     if isinstance(known, StructType):
@@ -298,7 +303,10 @@ def _types(known: DataType | None) -> dict[str, DataType]:
 
 
 def _columns_of(types: Mapping[str, DataType], seen: Seen) -> list[str]:
-    """The names of columns, by their first value; of names that differ only in case, the first."""
+    """The seen fields that have or get a column: known columns, then new ones by first value.
+
+    Of names that differ only in case, the first name gets the column.
+    """
     taken = {folded(name): name for name in types}
     names = [name for name in seen.fields if name in types]
     new = [name for name, one in seen.fields.items() if name not in types and one.first]

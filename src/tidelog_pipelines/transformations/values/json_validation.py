@@ -1,6 +1,6 @@
-"""Parses JSON values behind a schema registry's header, and validates them by their JSON Schema.
+"""Parses JSON values with a schema registry's header, and validates them by their JSON Schema.
 
-The library is imported only where values are validated.
+The library jsonschema is imported only when values are validated.
 """
 
 import json
@@ -24,13 +24,13 @@ LONGEST_REASON = 200
 
 @dataclass(frozen=True)
 class JsonSchema:
-    """A schema, and the names and texts of those that it refers to."""
+    """A schema, and the names and texts of the schemas that it refers to."""
 
     text: str
     references: tuple[tuple[str, str], ...] = ()
 
     def validator(self) -> Any:
-        """An object that finds the errors of values; raises `Refused`."""
+        """A validator of the library jsonschema. Raises `Refused` if the schema is not valid."""
         from jsonschema import SchemaError, validators
         from referencing import Registry, Resource
         from referencing.jsonschema import DRAFT7
@@ -52,7 +52,7 @@ class JsonSchema:
 
 @dataclass(frozen=True)
 class JsonSchemas:
-    """The schemas of a batch's values by their ids, and for others the reason."""
+    """The usable schemas of a batch by id, and the reason for each schema that cannot be used."""
 
     usable: Mapping[int, JsonSchema]
     refused: Mapping[int, str]
@@ -64,7 +64,7 @@ class ParsesValues(Protocol):
 
 
 def parser(limits: Limits, schemas: JsonSchemas | None) -> ParsesValues:
-    """A parser of values; behind a registry's header, if there are schemas."""
+    """A parser of values. With schemas, values have a registry's header and are validated."""
     return Parser(limits) if schemas is None else ValidatingParser(limits, schemas)
 
 
@@ -76,7 +76,7 @@ class ValidatingParser:
         self._validators: dict[int, Any] = {}
 
     def parse(self, raw: bytes) -> dict[str, Any]:
-        """The object behind the header, which is valid by its schema; raises `Refused`."""
+        """The object after the header. Raises `Refused` unless it is valid by its schema."""
         check_size(raw, self._limits)
         id = schema_id(raw)
         if id in self._schemas.refused:
@@ -103,7 +103,7 @@ def _first_error(validator: Any, value: Any) -> str | None:
 
 
 def _with_numbers(value: Any) -> Any:
-    """The value with a number in place of each text of a number."""
+    """The value with a Decimal in place of each `Numeral`."""
     if isinstance(value, dict):
         return {name: _with_numbers(one) for name, one in value.items()}
     if isinstance(value, list):

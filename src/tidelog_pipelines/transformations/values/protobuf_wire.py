@@ -19,9 +19,9 @@ class WireField(NamedTuple):
     number: int
     wire_type: int
     value: int | bytes
-    """A number, without its sign, or bytes; those of a group are without its end."""
+    """An unsigned number, or bytes. The bytes of a group do not include its end tag."""
     raw: bytes
-    """The whole field as it is encoded."""
+    """The encoding of the whole field, with its tag."""
 
 
 def refused(why: str) -> Refused:
@@ -29,7 +29,7 @@ def refused(why: str) -> Refused:
 
 
 def wire_fields(raw: bytes) -> Iterator[WireField]:
-    """The fields of a message, in their order; raises `Refused`."""
+    """The fields of a message, in the order of their encoding; raises `Refused`."""
     at = 0
     while at < len(raw):
         start = at
@@ -39,7 +39,7 @@ def wire_fields(raw: bytes) -> Iterator[WireField]:
 
 
 def read_varint(raw: bytes, at: int) -> tuple[int, int]:
-    """A number of at most 64 bits, and where it ends."""
+    """A number of at most 64 bits, and the position after it."""
     found = shift = 0
     while True:
         if at >= len(raw):

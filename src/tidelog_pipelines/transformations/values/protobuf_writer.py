@@ -1,8 +1,9 @@
-"""Protobuf messages of writers: their shape, and a reader of values.
+"""Compiles the Protobuf messages of writers to a shape and a reader of values.
 
-Invariant: nothing of a message is dropped. Fields that the schema does not have are kept as they
-are encoded. Protobuf's own rules apply: of a field that occurs twice the last one counts, messages
-that occur twice are merged, and a field without presence has its default if it is absent.
+Invariant: no part of a message is dropped. Fields that the schema does not have are kept in their
+encoding. Protobuf's own rules apply. If a scalar field occurs twice, the last value counts. If a
+message field occurs twice, the messages are merged. An absent field without presence has its
+default.
 """
 
 import base64
@@ -53,9 +54,9 @@ class MessageField(NamedTuple):
     number: int
     name: str
     kind: str
-    """The type as a .proto file names it; also message, group and enum."""
+    """The name of a scalar type in .proto files, or message, group or enum."""
     type_name: str
-    """Of a message or an enum."""
+    """The full name of a message or an enum. Empty for scalar types."""
     is_repeated: bool
     has_presence: bool
     is_required: bool
@@ -65,19 +66,19 @@ class MessageField(NamedTuple):
 class Message(NamedTuple):
     fields: tuple[MessageField, ...]
     is_entry: bool
-    """Whether it is an entry of a map."""
+    """Whether the message is an entry of a map."""
 
 
 @dataclass(frozen=True)
 class ProtobufWriter:
-    """A message, with all messages and enums in it, by their full names."""
+    """A message, and all messages and enums that it uses, by their full names."""
 
     root: str
     messages: Mapping[str, Message]
     enums: Mapping[str, Mapping[int, str]]
 
     def compiled(self) -> tuple[Struct, Callable[[bytes, int], Any]]:
-        """The shape of its values, and a function that reads one."""
+        """The shape of the values, and a function that reads a value."""
         compiler = _Compiler(self)
         shape, read = compiler.shape(self.root, ()), compiler.reader(self.root)
         assert isinstance(shape, Struct)
@@ -98,7 +99,7 @@ class _Compiler:
         self.is_recursive = False
 
     def shape(self, name: str, within: tuple[str, ...]) -> Shape:
-        """A message as a struct; one that contains itself is JSON text below its first level."""
+        """A message as a struct. If a message contains itself, the inner message is JSON text."""
         if name in within:
             self.is_recursive = True
             return TEXT
@@ -119,7 +120,7 @@ class _Compiler:
         return ListOf(one) if field.is_repeated else one
 
     def entry(self, field: MessageField) -> tuple[MessageField, MessageField] | None:
-        """The key and the value of a map."""
+        """The fields for the key and the value of a map. None if the field is not a map."""
         message = self._schema.messages.get(field.type_name)
         if message is None or not message.is_entry:
             return None
@@ -128,7 +129,7 @@ class _Compiler:
 
     def reader(self, name: str) -> ReadMessage:
         if name not in self._readers:
-            self._readers[name] = lambda raw: self._readers[name](raw)  # for messages in themselves
+            self._readers[name] = lambda raw: self._readers[name](raw)  # for recursive messages
             fields = self._schema.messages[name].fields
             self._readers[name] = _MessageReader([self._step(one) for one in fields]).read
         return self._readers[name]
@@ -146,7 +147,7 @@ class _Compiler:
     def _entry_reader(
         self, field: MessageField, key: MessageField, value: MessageField
     ) -> ReadMessage:
-        """An entry of a map, whose key and value have their defaults if they are absent."""
+        """The reader of a map's entries. An absent key or value gets its default."""
         read, default = self.reader(field.type_name), SCALARS[key.kind].default
 
         def entry(raw: bytes) -> dict[str, Any]:
@@ -236,7 +237,7 @@ class _MessageReader:
                 raise refused(f"an entry of map {name} has unknown fields")
             found[name][entry["key"]] = entry["value"]
         elif step.is_message and not step.field.is_repeated:
-            # The encoding of two messages, one after the other, is the encoding of their merge.
+            # Two encoded messages, one after the other, are the encoding of the merged message.
             assert isinstance(one.value, bytes)
             parts[name] = (step, parts.get(name, (step, b""))[1] + one.value)
         elif not step.field.is_repeated:
@@ -250,7 +251,7 @@ class _MessageReader:
     def _clear_others(
         self, field: MessageField, found: dict[str, Any], parts: dict[str, tuple[_Step, bytes]]
     ) -> None:
-        """Of a oneof, only the last field counts."""
+        """Remove the other fields of the same oneof, because only the last field counts."""
         for other in self._oneofs.get(field.oneof, ()) if field.oneof else ():
             if other != field.name:
                 found.pop(other, None)
@@ -282,7 +283,10 @@ def _message_kind(read: ReadMessage, wire_type: int = BYTES) -> Kind:
 
 
 def _enum_kind(symbols: Mapping[int, str]) -> Kind:
-    """Names as text; a number without a name is its digits, which no name begins with."""
+    """An enum as text: the name, or the digits of a number without a name.
+
+    The two cannot be confused, because no name begins with a digit.
+    """
 
     def convert(number: int) -> str:
         signed = _int32(number)

@@ -1,6 +1,7 @@
 """Runs the decoders on batches of records, in Spark's Python workers.
 
-Executors need Python and PyArrow, but no part of Tidelog: the functions are sent to them by value.
+Executors need Python and PyArrow. They do not need Tidelog, because Spark sends them the functions
+by value.
 """
 
 import pickle
@@ -47,7 +48,7 @@ RunsOnBatches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 class Decoder(Protocol):
     def decode(self, raw: bytes, at: Position) -> tuple[Any, str | None]:
-        """What the columns store of a value, and the rest as text; raises `Refused`."""
+        """The part of a value that the columns store, and the rest as text; raises `Refused`."""
 
 
 MakeDecoder = Callable[[], Decoder]
@@ -94,7 +95,7 @@ def registered_decoder(
 
 
 def rows(make: MakeDecoder, kind: StructType, *, rescues: bool) -> RunsOnBatches:
-    """Batches with the decoded value, what is rescued, and the reason of those that are bad."""
+    """A function that decodes batches to values, rest as text, and reasons of bad records."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decoder, arrow_type = make(), to_arrow_type(kind)
@@ -113,7 +114,7 @@ def rows(make: MakeDecoder, kind: StructType, *, rescues: bool) -> RunsOnBatches
 
 
 def refusals(make: MakeDecoder) -> RunsOnBatches:
-    """Only the bad records, unchanged, with the reason."""
+    """A function that keeps only the bad records of batches, unchanged, with the reason."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decoder = make()
@@ -134,7 +135,7 @@ def observed(
     most_paths: int,
     schemas: JsonSchemas | None = None,
 ) -> Seen:
-    """What the JSON values of these records show beyond the known columns."""
+    """The parts of these records' JSON values for which the known columns may have to grow."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         parser, observer = json_validation.parser(limits, schemas), Observer(known, most_paths)
@@ -155,7 +156,7 @@ def observed(
 
 
 def writer_keys(records: DataFrame, read_header: ReadHeader) -> dict[WriterKey, Position]:
-    """The writers' schemas that the headers of records name, and where each occurs first."""
+    """The keys of writers' schemas in the headers of records, and the first position of each."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found: dict[WriterKey, Position] = {}

@@ -1,4 +1,4 @@
-"""Decodes values by the writer's schema that their header names, into the columns of a table."""
+"""Decodes each value with its writer's schema, and stores it in the columns of a table."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ ReadBody = Callable[[bytes, int], Any]
 
 
 class Writer(Protocol):
-    """A writer's schema, as plain values that are sent to executors."""
+    """A writer's schema. It consists of plain values, so that it can be sent to executors."""
 
     def compiled(self) -> tuple[Struct, ReadBody]:
-        """The shape of its values, and a function that reads one; raises `Incompatible`."""
+        """The shape of the values, and a function that reads a value; raises `Incompatible`."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class Columns:
 
     shape: Struct
     is_fixed: bool = False
-    """Whether the user has chosen them with --schema."""
+    """Whether the user has chosen the columns with --schema."""
 
 
 @dataclass(frozen=True)
 class Writers:
-    """The schemas of a batch's writers, and for those that cannot be used, the reason."""
+    """The usable schemas of a batch's writers, and the reason for each schema that is unusable."""
 
     usable: Mapping[WriterKey, Writer]
     refused: Mapping[WriterKey, str]
@@ -48,7 +48,7 @@ class RegisteredDecoder:
         self._compiled: dict[WriterKey, tuple[ReadBody, Place]] = {}
 
     def decode(self, raw: bytes, at: Position) -> tuple[Any, str | None]:
-        """What the columns store of a value, and the rest as text; raises `Refused`."""
+        """The part of a value that the columns store, and the rest as text; raises `Refused`."""
         check_size(raw, self._limits)
         key, start = self._read_header(raw)
         found = self._compiled.get(key)

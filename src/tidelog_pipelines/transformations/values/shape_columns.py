@@ -1,7 +1,7 @@
 """Stores decoded values in the columns of a table, and keeps the rest.
 
-Invariant: nothing of a value is dropped. A column stores a value exactly, or the record is
-`Refused` with the name of the field. Fields without a column are the rest, as JSON.
+Invariant: no part of a value is dropped. A column stores a value exactly, or the record is
+`Refused` with the name of the field. Fields without a column form the rest, which is kept as JSON.
 """
 
 import base64
@@ -40,17 +40,20 @@ from tidelog_pipelines.transformations.values.shapes import (
 from tidelog_pipelines.transformations.values.strict_json import Numeral, Refused
 
 UNKNOWN = "#"
-"""The key of the fields that a writer's schema does not have: names and JSON values."""
+"""The key, in a decoded value, of the fields that the writer's schema does not have."""
 Place = Callable[[Any], tuple[Any, Any]]
-"""From a value, not null, to what the column stores, and the rest; NOTHING if there is none."""
+"""A function from a value to the part that the column stores, and the rest.
+
+The value is never null. If there is no rest, the rest is NOTHING.
+"""
 Convert = Callable[[Any], Any]
 
 
 def placing(writer: Shape, table: Shape, path: str = "", *, is_fixed: bool = False) -> Place:
     """The function that stores a writer's values in a table; raises `Incompatible`.
 
-    `is_fixed` columns were chosen by the user: other fields are left, and missing ones need a
-    default.
+    With `is_fixed`, the user has chosen the columns, and the writer's aliases are ignored. A column
+    that the writer does not have must have a default.
     """
     if writer == NULL:
         return stored_as_it_is
@@ -83,7 +86,7 @@ def _converted(convert: Convert) -> Place:
 
 
 def _left(shape: Shape) -> Place:
-    """For a field without a column."""
+    """The function for a field without a column. The whole value is the rest."""
     as_json = plain(shape)
     return lambda value: (None, as_json(value))
 
@@ -128,7 +131,7 @@ def _record(writer: Struct, table: Struct, path: str, is_fixed: bool) -> Place:
 
 
 def _from_branches(writer: Struct, table: Shape, path: str, is_fixed: bool) -> Place:
-    """A union in a column of one type: some branches fit."""
+    """Store a writer's union in a column of one type. Branches that do not fit are refused."""
     places: dict[str, Place] = {}
     for field in writer.fields:
         try:
@@ -151,7 +154,7 @@ def _refusing(reason: str) -> Place:
 
 
 def _into_branch(writer: Shape, table: Struct, path: str, is_fixed: bool) -> Place:
-    """One type in a column of a union: the first branch that fits."""
+    """Store a writer's single type in the first branch of a table's union that fits."""
     for field in table.fields:
         try:
             inner = placing(writer, field.shape, path, is_fixed=is_fixed)
@@ -170,7 +173,7 @@ def _in_member(name: str, inner: Place) -> Place:
 
 
 def _list(inner: Place) -> Place:
-    """The rest of a list has an entry for each element, null where nothing is left."""
+    """The rest of a list has an entry for each element. The entry is null if nothing is left."""
     if inner is stored_as_it_is:
         return stored_as_it_is
 
@@ -205,7 +208,7 @@ def _same(value: Any) -> Any:
 
 
 def conversion(writer: DataType, table: DataType, path: str) -> Convert | None:
-    """From a writer's value to a column's, exactly; None if the types do not fit."""
+    """The exact conversion of a writer's value to a column's. None if the types do not fit."""
     if writer == table or (type(writer), type(table)) in AS_IT_IS:
         return _same
     if isinstance(table, DecimalType):
@@ -217,7 +220,7 @@ def conversion(writer: DataType, table: DataType, path: str) -> Convert | None:
 
 
 def _digits(kind: DataType) -> tuple[int, int]:
-    """The digits of a number, and how many of them are a fraction."""
+    """The most digits of a number, and how many of them follow the decimal point."""
     if isinstance(kind, DecimalType):
         return kind.precision, kind.scale
     return INTEGER_DIGITS.get(type(kind), MORE_THAN_ANY), 0
@@ -266,7 +269,7 @@ def _float(value: int) -> float:
 
 
 def plain(shape: Shape) -> Convert:
-    """From a value to JSON: bytes are Base64, times are numbers since 1970."""
+    """The conversion of a value to JSON. Bytes become Base64, and times numbers since 1970."""
     match shape:
         case Scalar():
             return plain_scalar
@@ -302,5 +305,5 @@ def plain_scalar(value: Any) -> Any:
 
 
 def _name(key: Any) -> str:
-    """A key of a map as the name in a JSON object."""
+    """The key of a map entry as a name in a JSON object."""
     return key if isinstance(key, str) else str(key).lower()

@@ -1,8 +1,8 @@
-"""Grows the columns of a table by the schemas of its writers, one after the other.
+"""Extends the columns of a table to fit the schemas of its writers, one schema after the other.
 
-Invariant: a column keeps its name and its values. A field that is new is appended, a type becomes
-wider if the table can widen it, and any other difference makes the schema `Incompatible`. The
-result depends on the order of the schemas only.
+Invariant: a column keeps its name and its values. A new field is appended. A type becomes wider if
+the table can widen it. Any other difference makes the schema `Incompatible`. The result depends
+only on the schemas and their order.
 """
 
 from dataclasses import replace
@@ -42,7 +42,7 @@ Widened = tuple[tuple[str, ...], DataType]
 
 
 def grown(table: Struct, writer: Struct, *, widens: bool) -> Struct:
-    """The columns of a table after a writer's schema; raises `Incompatible`."""
+    """The columns of a table, extended to fit a writer's schema; raises `Incompatible`."""
     found = _merged(table, writer, "", widens)
     assert isinstance(found, Struct)
     return found
@@ -84,7 +84,7 @@ def _columns(writer: Shape) -> Shape:
 
 def _struct(table: Struct, writer: Struct, path: str, widens: bool) -> Struct:
     found = list(table.fields)
-    # Delta does not distinguish names by case: the first has the column.
+    # Delta ignores the case of names. Of two names that differ in case, the first has the column.
     taken = {field.name.lower() for field in table.fields}
     for field, column in zip(
         writer.fields, matches(writer, table, by_own_aliases=True), strict=True
@@ -100,7 +100,7 @@ def _struct(table: Struct, writer: Struct, path: str, widens: bool) -> Struct:
 
 
 def _into_a_branch(table: Struct, writer: Shape, path: str, widens: bool) -> Struct:
-    """A field that was a union, and now has one type: the first branch that fits."""
+    """Extend the first branch of a table's union that fits a writer's single type."""
     for number, field in enumerate(table.fields):
         try:
             shape = _merged(field.shape, writer, joined(path, field.name), widens)
@@ -113,7 +113,7 @@ def _into_a_branch(table: Struct, writer: Shape, path: str, widens: bool) -> Str
 
 
 def _of_branches(table: Shape, writer: Struct, path: str, widens: bool) -> Shape:
-    """A field that had one type, and now is a union: at least one branch fits."""
+    """Extend a table's single type by the branches of a writer's union. At least one must fit."""
     fits = False
     for field in writer.fields:
         try:
@@ -135,7 +135,7 @@ def _scalar(table: Scalar, writer: Scalar, path: str, widens: bool) -> Scalar:
 
 
 def _is_wider(new: DataType, old: DataType) -> bool:
-    """Whether Delta can change the type of a column in place, and all its values stay exact."""
+    """Whether Delta can change the type of a column in place, with all values still exact."""
     if isinstance(new, DecimalType) and isinstance(old, DecimalType):
         whole = new.precision - new.scale >= old.precision - old.scale
         return whole and new.scale >= old.scale
@@ -143,7 +143,7 @@ def _is_wider(new: DataType, old: DataType) -> bool:
 
 
 def widened(existing: StructType, table: Struct) -> list[Widened]:
-    """The columns of an existing table that have a wider type in these columns."""
+    """The columns of an existing table whose type is wider in `table`."""
     return list(_widened(existing, spark_type(table), ()))
 
 

@@ -1,7 +1,8 @@
-"""The shape of values: what a writer's schema and the columns of a table have in common.
+"""The shape of values, a common form for the schemas of writers and the columns of tables.
 
-Avro and Protobuf schemas become shapes. A table has a shape as well, so that one set of rules
-decides how a table grows (`shape_growth`) and where a value is stored (`shape_columns`).
+Avro and Protobuf schemas are converted to shapes. The columns of a table have a shape as well. So
+one set of rules decides how a table grows (`shape_growth`) and where a value is stored
+(`shape_columns`).
 """
 
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from pyspark.sql.types import (
 from tidelog_pipelines.transformations.values.strict_json import Refused
 
 NO_DEFAULT: Any = ...
-"""That a field has no default. It is a singleton of Python, so pickling preserves it."""
+"""Marks a field without a default. It is a singleton of Python, so pickling preserves it."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,12 @@ class Field:
     aliases: tuple[str, ...] = ()
     """Other names of the same field."""
     default: Any = NO_DEFAULT
-    """The value in rows whose writer does not have the field."""
+    """The value of the column if the writer's schema does not have the field."""
 
 
 @dataclass(frozen=True)
 class Struct:
-    """A record, or a choice: the value of a union is stored in the field of its branch."""
+    """A record, or a union (`is_choice`). A union's value is stored in the field of its branch."""
 
     fields: tuple[Field, ...] = ()
     is_choice: bool = False
@@ -69,7 +70,7 @@ TEXT = Scalar(StringType())
 
 
 class Incompatible(Refused):
-    """A schema whose values do not fit the columns of a table; the message names the field."""
+    """A schema is not valid, or its values do not fit the table. The message is the reason."""
 
 
 def joined(path: str, name: str) -> str:
@@ -77,7 +78,7 @@ def joined(path: str, name: str) -> str:
 
 
 def clash(path: str, writer: Shape, table: Shape) -> Incompatible:
-    """A field has two types."""
+    """The error for a field whose type in the writer does not fit its type in the table."""
     where = f"field {path}" if path else "the value"
     return Incompatible(f"{where} is {described(writer)}, and {described(table)} in the table")
 
@@ -95,7 +96,7 @@ def described(shape: Shape) -> str:
 
 
 def is_empty(shape: Shape) -> bool:
-    """Whether no column can hold a value: a table has no null column, and no empty struct."""
+    """Whether no column can have this shape. Tables have no null columns and no empty structs."""
     match shape:
         case Scalar():
             return isinstance(shape.type, NullType)
@@ -108,7 +109,7 @@ def is_empty(shape: Shape) -> bool:
 
 
 def spark_type(shape: Shape) -> DataType:
-    """The type of a column for such values; empty fields have none."""
+    """The type of a column for values of this shape, without the empty fields of structs."""
     match shape:
         case Scalar():
             return shape.type
@@ -126,7 +127,11 @@ def struct_type(shape: Struct) -> StructType:
 
 
 def matches(writer: Struct, table: Struct, *, by_own_aliases: bool) -> Iterator[Field | None]:
-    """For each field of a writer, the table's field for it: by its name, then by aliases."""
+    """For each field of a writer, the table's field with this name or an alias, or None.
+
+    The aliases of the table's fields come first. The aliases of the writer's field are used only
+    with `by_own_aliases`.
+    """
     names = {field.name for field in writer.fields}
     columns = {field.name: field for field in table.fields}
     free = {name: field for name, field in columns.items() if name not in names}

@@ -1,7 +1,8 @@
 """Parses JSON strictly (RFC 8259) and writes it again, both without loss.
 
-Invariant: a text is parsed whole, or `Refused` with the reason. A number becomes an int, a float
-whose shortest digits denote the same number, or a `Numeral`, which is the text itself.
+Invariant: a text is parsed completely, or `Refused` with the reason. A number becomes an int, or a
+float whose shortest digits denote the same number. Any other number becomes a `Numeral`, which is
+the text itself.
 """
 
 import json
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 STRUCTURE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
 MOST_DEPTH = 1_000
-"""The highest limit of nesting: the parser is recursive."""
+"""The largest allowed `Limits.depth`. It is limited because the parser is recursive."""
 
 
 class Refused(Exception):
@@ -25,7 +26,7 @@ class _Duplicate(Exception):
 
 
 class Limits(NamedTuple):
-    """The largest size and depth of a value. Larger values go to quarantine unparsed."""
+    """The largest size and depth of a value. Larger or deeper values are refused unparsed."""
 
     value_bytes: int = 16 << 20
     depth: int = 500
@@ -35,7 +36,7 @@ DEFAULT_LIMITS = Limits()
 
 
 class Numeral(str):
-    """A number that neither an int nor a float holds exactly, as its text."""
+    """The text of a number that is not held exactly as an int or a float."""
 
     __slots__ = ()
 
@@ -65,7 +66,7 @@ class Parser:
         except UnicodeDecodeError:
             raise Refused("the value is not UTF-8") from None
         depth = self._limits.depth
-        # Counting is fast, and most values have fewer brackets than levels are allowed.
+        # `nesting` is slow. Most values have so few brackets that they cannot be nested too deeply.
         if raw.count(b"{") + raw.count(b"[") > depth and nesting(text) > depth:
             raise Refused(f"the value is nested deeper than {depth} levels")
         found = self._parse_text(text)
@@ -79,7 +80,7 @@ class Parser:
                 return self._decoder.decode(text)
             except json.JSONDecodeError:
                 raise
-            except ValueError:  # an integer of thousands of digits, which Python does not convert
+            except ValueError:  # Python does not convert an integer of thousands of digits
                 return self._with_long_integers.decode(text)
         except _Duplicate as duplicate:
             raise Refused(f"the value has the name {duplicate} twice in one object") from None
@@ -94,7 +95,7 @@ def check_size(raw: bytes, limits: Limits) -> None:
 
 
 def nesting(text: str) -> int:
-    """How deep brackets are nested, outside of strings; the text need not be valid."""
+    """How deep brackets outside of strings are nested. The text need not be valid JSON."""
     depth = deepest = 0
     for found in STRUCTURE.finditer(text):
         token = found.group()
@@ -107,7 +108,7 @@ def nesting(text: str) -> int:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether UTF-8 can encode a text: the escape of half a surrogate pair cannot be encoded."""
+    """Whether UTF-8 can encode a text. It cannot encode half of a surrogate pair."""
     if text.isascii():
         return True
     try:
@@ -118,7 +119,7 @@ def is_unicode(text: str) -> bool:
 
 
 def as_decimal(number: int | float | Numeral) -> Decimal | None:
-    """The exact number; None if its exponent is beyond what a Decimal holds."""
+    """The exact number. None if its exponent is too large for a Decimal."""
     if type(number) is int:
         return Decimal(number)
     try:
@@ -129,7 +130,7 @@ def as_decimal(number: int | float | Numeral) -> Decimal | None:
 
 
 def dump(value: Any) -> str:
-    """JSON text that is parsed to the same value."""
+    """JSON text that `Parser` parses to the same value."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{_quoted(name)}:{dump(one)}" for name, one in value.items()) + "}"
     if isinstance(value, list):
