@@ -1,8 +1,8 @@
-"""Unpacks the records of a batch in any of Kafka's codecs, up to a limit.
+"""Decompresses the records of a batch in any of Kafka's codecs, up to a limit.
 
-If a batch cannot be unpacked, `unpack` raises `BadBatch`. The reader of the batch reports this and
-continues with the next batch. If a batch would unpack to more than the limit, `unpack` raises
-`BadBatch` before the records take the memory.
+If a batch cannot be decompressed, `unpack` raises `BadBatch`. The reader of the batch reports this
+and continues with the next batch. If the records take more than the limit, `unpack` stops at the
+limit and raises `BadBatch`.
 """
 
 import zlib
@@ -27,7 +27,7 @@ class BadBatch(Exception):
 
 def _gunzip(packed: bytes) -> bytes:
     unpacked = b""
-    while packed:  # several streams may follow one another
+    while packed:  # a batch may hold several gzip streams
         stream = zlib.decompressobj(_GZIP_BITS)
         unpacked += stream.decompress(packed, MAX_UNPACKED + 1 - len(unpacked))
         if not stream.eof:
@@ -91,7 +91,7 @@ def unpack(codec: int, packed: bytes) -> bytes:
         unpacked = decompress(packed)
     except BadBatch:
         raise
-    except Exception as error:  # each codec has its own exceptions
+    except Exception as error:  # each codec raises exceptions of its own
         raise BadBatch(f"{name}: {error}") from error
     if codec and len(unpacked) > MAX_UNPACKED:
         raise BadBatch(f"{name}: the records unpack to more than {MAX_UNPACKED} bytes")

@@ -39,7 +39,7 @@ class Checkpoint:
         return str(json.loads(line)["id"])
 
     def last_committed(self) -> int | None:
-        """The number of the last complete batch."""
+        """The number of the last complete batch. None if no batch is complete."""
         numbers = [int(name) for name in self._names("commits") if name.isdigit()]
         return max(numbers, default=None)
 
@@ -54,7 +54,7 @@ class Checkpoint:
         return {} if last is None else self.ends(last)
 
     def spans(self, batch: int) -> dict[str, list[Span]]:
-        """The records that a batch covers, by topic; topics without records are left out."""
+        """The records that a batch covers, by topic. Topics without records are left out."""
         before = self.ends(batch - 1) if batch else self.first_starts()
         return spans_between(before, self.ends(batch))
 
@@ -84,7 +84,7 @@ class Checkpoint:
 
 
 def _is_distributed(spark: SparkSession) -> bool:
-    """Whether a path without a scheme may be on another file system than this machine's."""
+    """Whether a path without a scheme may be on a file system other than this machine's."""
     master = spark.conf.get("spark.master", "") or ""
     return not master.startswith(("local", "spark://"))
 
@@ -98,7 +98,7 @@ def parse_ends(text: str) -> Ends:
             for topic, ends in found.items()
         }
     except (ValueError, AttributeError, TypeError):
-        return {}  # these are no offsets of topics: the checkpoint is of another kind of query
+        return {}  # the checkpoint belongs to a query that does not read topics
 
 
 def spans_between(before: Ends, after: Ends) -> dict[str, list[Span]]:

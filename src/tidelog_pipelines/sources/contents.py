@@ -1,4 +1,4 @@
-"""The content of a topic, read through its cluster or from its replicas' disks.
+"""The content of a topic, read through its cluster or from the disks of its replicas.
 
 In both cases a row is (replica, topic, partition, offset, checksum, timestamp, damage). If the
 topic is read through the cluster, the replica is -1, which stands for the current leader. If
@@ -49,7 +49,10 @@ def segments(
     values: bool,
     only: Sequence[Stretch] | None = None,
 ) -> DataFrame:
-    """The records and the unreadable batches of a topic in its replicas' files."""
+    """The records and the unreadable batches of a topic in the files of its replicas.
+
+    With `only`, batches without an offset in these stretches are left out.
+    """
     spark.dataSource.register(SegmentsSource)
     reader = spark.read.format(FORMAT).option("topic", topic).option("values", str(values))
     if only is not None:

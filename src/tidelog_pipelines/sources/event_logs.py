@@ -1,7 +1,8 @@
 """Replication events from a cluster or from a file.
 
-A cluster writes its events to a topic, which is read through the cluster or from its replicas'
-disks. For a cluster that records no events, `tidelog observe` writes them to a file as JSON lines.
+A cluster writes its events to a topic. The topic is read through the cluster, or from the disks of
+its replicas. For a cluster that records no events, `tidelog observe` writes a file of events, as
+JSON lines.
 """
 
 import sys
@@ -27,7 +28,7 @@ def recorded_events(
     where: str = AUTO,
     replicas: Mapping[int, str] | None = None,
 ) -> DataFrame:
-    """All recorded events; empty if none were recorded."""
+    """All recorded events. Empty if no events were recorded."""
     if where == NONE:
         return _none(spark)
     if where != AUTO:
@@ -44,7 +45,7 @@ def _none(spark: SparkSession) -> DataFrame:
 
 
 def _on_disks(spark: SparkSession, replicas: Mapping[int, str]) -> DataFrame:
-    # Only some brokers have a replica of the events, and all replicas have the same content.
+    # Only some brokers have a replica of the events. All replicas have the same content.
     found = {}
     for replica, directories in replicas.items():
         try:

@@ -72,14 +72,14 @@ def stream(
     *,
     may_vanish: bool = False,
 ) -> DataFrame:
-    """The records of the topics as a stream. With `may_vanish`, deleted topics do not end it."""
+    """The records of the topics as a stream. With `may_vanish`, deleted topics are no error."""
     reader = spark.readStream.format("kafka").options(**connector_options(settings))
     found = reader.options(
         **subscription.option,
         startingOffsets=starting_offsets,
         maxOffsetsPerTrigger=str(max_per_batch),
         includeHeaders="true",
-        # A record that expires before it is read is reported as data loss.
+        # Data loss: records expire, or their topic is deleted, before they are read.
         failOnDataLoss=str(not may_vanish).lower(),
         groupIdPrefix="tidelog-pipeline",
     ).load()
@@ -114,7 +114,7 @@ def table_of_spans(
 def single_record(
     settings: KafkaSettings, topic: str, partition: int, offset: int
 ) -> Message | None:
-    """One record, read without Spark. None if there is no record at this offset."""
+    """One record, read by a Kafka client without Spark. None if this offset has no record."""
     configuration = {
         "group.id": "tidelog-pipeline",
         "enable.auto.commit": False,
@@ -178,7 +178,7 @@ class Topics:
             try:
                 found[name] = str(answer.result().topic_id)
             except KafkaException:
-                continue  # the topic is deleted or unreachable, and reading it will report that
+                continue  # the topic is deleted or unreachable, and the query will report this
         return found
 
     def _existing(self) -> list[str]:

@@ -1,8 +1,8 @@
-"""Ledgers of acknowledged records: JSON lines as producers append them, or the same as Parquet.
+"""Reads ledgers of acknowledged records, which are JSON lines or Parquet with the same columns.
 
 A path may be a file, a directory or a pattern. If a producer was killed while it wrote a line, the
-line is incomplete and is left out. Its record was acknowledged, but the line does not identify the
-record.
+line is incomplete and is left out. The record of this line was acknowledged, but the line does not
+identify the record.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ COLUMNS = ("topic", "partition", "offset", "key", "checksum", "acked_at")
 
 
 def acknowledged(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """The acknowledged records: topic, partition, offset (or null), key, checksum, acked_at."""
+    """The acknowledged records: topic, partition, offset (may be null), key, checksum, acked_at."""
     places = [existing(path) for path in paths]
     parquet = [path for path in places if _is_parquet(path)]
     lines = [path for path in places if path not in parquet]

@@ -1,4 +1,7 @@
-"""Resolves paths relative to the user's working directory. Spark's processes may have another."""
+"""Resolves paths relative to the user's working directory.
+
+Spark's processes may have another working directory.
+"""
 
 import glob
 import os

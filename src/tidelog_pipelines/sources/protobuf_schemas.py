@@ -1,6 +1,6 @@
-"""Compiles .proto text to plain descriptions of its messages, which executors decode with.
+"""Compiles .proto text to plain descriptions of messages, so that executors can decode them.
 
-The compiler and the runtime of Protobuf are imported only here, and only on the driver.
+Only this module imports the compiler and the runtime of Protobuf, and it runs only on the driver.
 """
 
 import subprocess
@@ -19,7 +19,7 @@ from tidelog_pipelines.transformations.values.protobuf_writer import (
 from tidelog_pipelines.transformations.values.shapes import Incompatible
 
 ROOT = "tidelog_schema_of_the_registry.proto"
-"""The name of a schema among those that it imports."""
+"""The file name of the schema itself. The schemas that it imports have their own names."""
 COMPILE_SECONDS = 60
 
 
@@ -41,7 +41,10 @@ def writer(
 
 
 def _at(choices: list[Any], index: int) -> Any:
-    """The message at a position; some serializers count the entries of maps, and others do not."""
+    """The message at a position. Raises `Incompatible` if the position is ambiguous.
+
+    Some serializers count the entries of maps as messages, and others do not.
+    """
     own = [one for one in choices if not one.GetOptions().map_entry]
     found = [one[index] for one in (own, choices) if 0 <= index < len(one)]
     found = [one for one in found if not one.GetOptions().map_entry]
@@ -54,7 +57,7 @@ def _at(choices: list[Any], index: int) -> Any:
 
 
 def writer_by_name(text: bytes, is_compiled: bool, message: str) -> ProtobufWriter:
-    """The message of this name in a .proto file, or in a compiled set of files."""
+    """The message of this name in a .proto file, or in a compiled set of .proto files."""
     pool, _ = _pool(text if is_compiled else descriptors(text.decode(), ()))
     try:
         return _writer(pool.FindMessageTypeByName(message))
@@ -63,7 +66,7 @@ def writer_by_name(text: bytes, is_compiled: bool, message: str) -> ProtobufWrit
 
 
 def descriptors(text: str, references: Sequence[tuple[str, str]]) -> bytes:
-    """A FileDescriptorSet with a schema, and all that it imports."""
+    """An encoded FileDescriptorSet with a schema and all schemas that it imports."""
     with tempfile.TemporaryDirectory() as directory:
         for name, content in [*references, (ROOT, text)]:
             parts = PurePosixPath(name)
@@ -82,7 +85,7 @@ def descriptors(text: str, references: Sequence[tuple[str, str]]) -> bytes:
             timeout=COMPILE_SECONDS,
         )
         if done.returncode != 0:
-            # The compiler also prints warnings about its log, which name no file.
+            # The compiler also prints warnings about its log. They do not name a .proto file.
             errors = [line for line in done.stderr.splitlines() if ".proto:" in line]
             first = (errors or done.stderr.splitlines() or ["no reason"])[0]
             reason = first.replace(f"{directory}/", "").replace(f"{ROOT}:", "line ")
@@ -124,7 +127,7 @@ def _writer(root: Any) -> ProtobufWriter:
 
 
 def _symbols(values: Iterable[Any]) -> dict[int, str]:
-    """The first name of each number: others are aliases."""
+    """The first name of each number. Further names of the same number are aliases."""
     found: dict[int, str] = {}
     for value in values:
         found.setdefault(value.number, value.name)
@@ -166,4 +169,4 @@ KINDS = {
     17: "sint32",
     18: "sint64",
 }
-"""The numbers of types in a descriptor."""
+"""The names of field types, by their numbers in a descriptor."""

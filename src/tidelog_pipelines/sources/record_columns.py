@@ -2,7 +2,7 @@
 
 Each record begins with its length. A Python loop reads only these lengths, to find where each
 record begins and ends. Then numpy reads all other fields for all records at once. An invalid batch
-is left out and reported, so that one bad batch does not affect the others.
+is left out and reported. The other batches are decoded as usual.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ Bools = NDArray[np.bool_]
 
 HEADER = Struct(">qiibIhiqqqhii")
 LOG_OVERHEAD = 12
-"""The size of the fields base offset and length, which `length` does not count."""
+"""The size of the fields base offset and length. The value of `length` does not include it."""
 CRC_START = 21
 LONGEST_VARINT = 10
 
@@ -63,7 +63,7 @@ class Header(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A valid batch with its unpacked records and its position in the segment."""
+    """A valid batch, with its decompressed records and its position in the segment."""
 
     header: Header
     position: int
@@ -186,7 +186,7 @@ def _slices(
 def _varints(data: NDArray[np.uint8], positions: Ints) -> tuple[Ints, Ints]:
     """The zigzag varints at these positions, and the positions after them."""
     last = len(data) - 1
-    at = np.minimum(positions, last)  # the caller finds positions past the end and rejects them
+    at = np.minimum(positions, last)  # positions past the end are rejected by the caller
     byte = data[at]
     value = (byte & 0x7F).astype(np.uint64)
     after = positions + 1

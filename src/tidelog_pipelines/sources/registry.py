@@ -1,7 +1,7 @@
 """A client of a schema registry with Confluent's REST API.
 
-A schema never changes under its id, so each is fetched once. An id that the registry does not have
-is a fact about a record. A registry that does not answer is not: the job waits for it.
+The schema of an id never changes, so each schema is fetched once. If the registry does not have an
+id, the records with this id are bad. If the registry does not answer, the job tries again later.
 """
 
 import base64
@@ -20,23 +20,23 @@ NOT_FOUND, UNAUTHORIZED, FORBIDDEN, TOO_MANY = 404, 401, 403, 429
 
 
 class RegistryUnreachable(JobFailed):
-    """The registry does not answer now."""
+    """The registry does not answer, which may be temporary."""
 
 
 class RegistryRefused(JobFailed):
-    """The registry answers, but not to this request."""
+    """The registry answers, but refuses the request or sends an unexpected answer."""
 
 
 class Registry(NamedTuple):
-    """Where a registry is: plain values, which a Connect server can unpickle."""
+    """The address of a registry, in plain values that a Connect server can unpickle."""
 
     url: str
     credentials: str = ""
-    """`user:password`, if it asks for them."""
+    """`user:password`. If empty, the credentials in the URL are used, if there are any."""
 
 
 class RegisteredSchema(NamedTuple):
-    """A schema, and the names and texts of those that it refers to, innermost first."""
+    """A schema, and the names and texts of the schemas that it refers to, innermost first."""
 
     type: str
     """AVRO, JSON or PROTOBUF."""
@@ -56,11 +56,11 @@ class RegistryClient:
         self._known: dict[int, RegisteredSchema] = {}
 
     def require(self) -> None:
-        """Raise unless the registry answers, and accepts the credentials."""
+        """Raise unless the registry answers and accepts the credentials."""
         self._get("/schemas/types")
 
     def schema(self, schema_id: int) -> RegisteredSchema | None:
-        """The schema of an id; None if the registry does not have it."""
+        """The schema of an id. None if the registry does not have the id."""
         if schema_id not in self._known:
             found = self._get(f"/schemas/ids/{schema_id}")
             if found is None:
@@ -81,7 +81,7 @@ class RegistryClient:
             ) from None
 
     def _follow(self, found: Any, references: dict[str, str]) -> None:
-        """Collect the schemas that a schema refers to."""
+        """Collect the schemas that a schema refers to, directly or through others."""
         for reference in found.get("references") or ():
             if reference["name"] in references:
                 continue
@@ -96,7 +96,7 @@ class RegistryClient:
             references[reference["name"]] = inner["schema"]
 
     def _get(self, path: str) -> Any:
-        """The answer in JSON; None if the registry says that there is no such thing."""
+        """The parsed JSON answer. None if the registry reports that it does not have the schema."""
         request = urllib.request.Request(self._base + path, headers=self._headers)
         try:
             with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:
@@ -113,7 +113,7 @@ class RegistryClient:
             ) from None
 
     def _refusal(self, error: urllib.error.HTTPError) -> None:
-        """None for something that the registry does not have; raises anything else."""
+        """Return None if the registry does not have the schema. Raise for any other error."""
         with error:
             body = error.read()
         if error.code in (UNAUTHORIZED, FORBIDDEN):
@@ -138,7 +138,10 @@ class RegistryClient:
 
 
 def _is_of_a_registry(body: bytes) -> bool:
-    """Whether an error is one that a registry reports, and not one of a wrong address."""
+    """Whether the body of a 404 comes from a schema registry.
+
+    If not, the address is probably wrong.
+    """
     try:
         found = json.loads(body)
     except ValueError:

@@ -38,7 +38,7 @@ class Part(NamedTuple):
     start: int
     end: int
     is_active: bool
-    """Whether this is the last segment of the replica. Its last batch may be partial."""
+    """Whether this is the partition's last segment, whose last batch may be partial."""
 
     @property
     def base_offset(self) -> int:
@@ -55,7 +55,10 @@ class Damage(NamedTuple):
 
 
 def find_parts(replicas: Mapping[int, str], topic: str, part_bytes: int) -> list[Part]:
-    """Every part of every segment. Commas separate the directories of one replica."""
+    """Every part of every segment. Commas separate the directories of one replica.
+
+    Raises `NoSegments` if a replica has no segment of the topic.
+    """
     parts: list[Part] = []
     for replica, directories in replicas.items():
         found = [
@@ -70,7 +73,7 @@ def find_parts(replicas: Mapping[int, str], topic: str, part_bytes: int) -> list
 
 
 def _in_directory(replica: int, directory: Path, topic: str, part_bytes: int) -> Iterator[Part]:
-    # A directory that is being deleted or moved has a suffix after the number.
+    # A partition that is being deleted or moved is not read. Its directory has a longer name.
     name = re.compile(re.escape(topic) + r"-(\d+)")
     if not directory.is_dir():
         raise NoSegments(f"{directory} is not a directory")
@@ -155,7 +158,7 @@ def _is_unwritten(reason: str, buffer: bytes, at: int) -> bool:
 
 
 def _batch(header: Header, position: int, raw: bytes, expected: int) -> Batch | Damage | None:
-    if header.base_offset < expected:  # the CRC does not cover the base offset
+    if header.base_offset < expected:  # checked here, because the CRC does not cover it
         reason = f"its base offset {header.base_offset} is below {expected}"
         return Damage(expected, expected, position, reason)
     if crc32c(memoryview(raw)[CRC_START:]) != header.crc:
@@ -170,7 +173,7 @@ def _batch(header: Header, position: int, raw: bytes, expected: int) -> Batch | 
 
 
 def _index_positions(path: str) -> list[int]:
-    """The batch positions in the offset index, in ascending order. Empty without an index."""
+    """The batch positions in the offset index, in ascending order. Empty if there is no index."""
     try:
         entries = Path(path).with_suffix(".index").read_bytes()
     except FileNotFoundError:

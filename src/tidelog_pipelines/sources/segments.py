@@ -40,7 +40,7 @@ _ORIGIN = "segment BIGINT, position BIGINT, error STRING"
 
 
 class _Replicated(InputPartition):
-    """A part of a segment as a Spark task."""
+    """A part of a segment, which one Spark task reads."""
 
     def __init__(self, part: Part) -> None:
         super().__init__(tuple(part))
@@ -77,7 +77,7 @@ class SegmentsReader(DataSourceReader):
         return [_Replicated(part) for part in parts]
 
     def read(self, partition: InputPartition | None) -> Iterator[Any]:
-        if partition is None:  # Spark passes None if there is no partition
+        if partition is None:  # Spark passes None if `partitions` is empty
             return
         part = Part(*partition.value)
         chosen = None if self._stretches is None else self._stretches[part.partition]
@@ -190,7 +190,7 @@ def _decoded(rows: _Rows, batches: list[Batch], damages: list[Damage]) -> pa.Rec
 
 
 def checksums(keys: Sequence[bytes | None], values: Sequence[bytes | None]) -> list[str]:
-    """The checksum of each record as in a ledger, equal to that of `transformations.checksum`."""
+    """The checksum of each record, as in a ledger and as computed by `transformations.checksum`."""
     return [
         md5(
             b"%d:%b%d:%b" % (_size(key), key or b"", _size(value), value or b""),

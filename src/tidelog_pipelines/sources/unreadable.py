@@ -1,4 +1,4 @@
-"""Reads records that Spark cannot read with a Kafka client, and makes rows for the quarantine."""
+"""Uses a Kafka client to read records that Spark cannot read, and makes quarantine rows of them."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -24,7 +24,10 @@ def unreadable(
     topic: str,
     culprits: Iterable[tuple[int, int, str]],
 ) -> DataFrame:
-    """One row for each partition, offset and reason. A timestamp that is too large becomes null."""
+    """One row for each culprit (partition, offset, reason) whose record still exists.
+
+    A timestamp that is too large becomes null.
+    """
     rows = []
     for partition, offset, why in culprits:
         message = single_record(settings, topic, partition, offset)
