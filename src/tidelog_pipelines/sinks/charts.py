@@ -102,7 +102,7 @@ def _title(text: str) -> str:
 
 
 def isr_time_line(lines: Sequence[Line], failovers: Sequence[Failover], axis: TimeAxis) -> str:
-    """A row for each partition. It is plain while all replicas are in sync, else coloured."""
+    """A row for each time line. The row is coloured while not all replicas are in sync."""
     height = len(lines) * (ROW + GAP)
     body = [axis.draw(height)]
     left, right = axis.x(axis.start_ms), axis.x(axis.end_ms)
@@ -148,7 +148,7 @@ def told(one: Failover) -> str:
 
 
 def failover_durations(failovers: Sequence[Failover], axis: TimeAxis) -> str:
-    """One point for each failover: its time, and how long there was no leader (log scale)."""
+    """One point for each failover: its time, and the time without a leader (log scale)."""
     height, top = 150.0, 12.0
     known = [one for one in failovers if one.duration_ms is not None]
     most = max([one.duration_ms or 0 for one in known] + [1000])
@@ -196,7 +196,7 @@ def lag_heat_map(cells: Sequence[LagCell], buckets: int, axis: TimeAxis) -> str:
 
 
 def opacity(lag: int, most: int) -> float:
-    """The opacity of a lag, on a logarithmic scale, so that small lags also differ visibly."""
+    """The opacity of a cell. The scale is logarithmic, so that small lags also differ visibly."""
     if most <= 0:
         return 0.06
     return 0.06 + 0.94 * (log10(1 + lag) / log10(1 + most)) ** 2

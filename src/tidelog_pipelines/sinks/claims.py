@@ -1,4 +1,4 @@
-"""Claims an output directory for one job at a time, and lets jobs take turns in it."""
+"""Locks of an output directory: one job claims it, and jobs take turns to change its tables."""
 
 import fcntl
 import os
@@ -10,7 +10,7 @@ from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.settings import has_scheme
 
 LOCK = ".tidelog.lock"
-"""Spark ignores files whose names begin with a dot."""
+"""The name begins with a dot, because Spark ignores such files."""
 TURN = ".tidelog.turn"
 
 
@@ -18,7 +18,7 @@ TURN = ".tidelog.turn"
 def claimed(directory: str) -> Iterator[None]:
     """Hold a local directory, and create it if needed. Raises if another job holds it."""
     if has_scheme(directory):
-        yield  # other file systems have no locks, but Delta detects a second writer
+        yield  # there are no locks on other file systems, but Delta detects a second writer
         return
     try:
         Path(directory).mkdir(parents=True, exist_ok=True)
@@ -34,9 +34,9 @@ def claimed(directory: str) -> Iterator[None]:
 
 @contextmanager
 def turn(directory: str) -> Iterator[None]:
-    """Wait until no other job changes tables in this local directory, and keep others waiting."""
+    """Wait until no other job changes tables in a local directory. Then make other jobs wait."""
     if has_scheme(directory) or not os.path.isdir(directory):
-        yield  # on other file systems, Delta checks each commit against those of other jobs
+        yield  # on other file systems, Delta checks for conflicts between the commits of jobs
         return
     file = os.open(f"{directory}/{TURN}", os.O_RDWR | os.O_CREAT, 0o644)
     try:

@@ -10,7 +10,7 @@ class TableMismatch(JobFailed):
 
 
 def check_columns(topic: str, existing: StructType, rows: StructType) -> None:
-    """Raise if a column has another type in the table than in these rows."""
+    """Raise if the type of a column in the table differs from its type in these rows."""
     for name in set(existing.names) & set(rows.names):
         found = difference(name, existing[name].dataType, rows[name].dataType)
         if found is not None:
@@ -21,7 +21,7 @@ def check_columns(topic: str, existing: StructType, rows: StructType) -> None:
 
 
 def difference(path: str, old: DataType, new: DataType) -> str | None:
-    """The first column with different types. A column that only one side has does not count."""
+    """The first column whose old and new types differ. A column with only one type is skipped."""
     if isinstance(old, StructType) and isinstance(new, StructType):
         types = {field.name: field.dataType for field in old.fields}
         found = (

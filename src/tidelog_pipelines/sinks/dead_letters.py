@@ -1,6 +1,6 @@
-"""Sends quarantined records to a topic as well, at least once.
+"""Sends quarantined records to a dead-letter topic, each at least once.
 
-Each record keeps its key, value and headers. Further headers name its origin and the reason.
+Each record keeps its key, value and headers. Additional headers name its origin and the reason.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -11,11 +11,11 @@ from tidelog_pipelines.sources.kafka import connector_options
 
 PREFIX = "tidelog."
 LARGEST_BYTES = 900_000
-"""Larger records are sent without content: by default, brokers refuse more than a megabyte."""
+"""Larger records are sent without content. By default, brokers refuse more than a megabyte."""
 
 
 def send(bad: DataFrame, settings: KafkaSettings, topic: str) -> None:
-    """Write the records; if that is repeated after a crash, they are written again."""
+    """Write the records. If a batch is run again after a crash, its records are written again."""
     writer = letters(bad).write.format("kafka").options(**connector_options(settings))
     writer.options(topic=topic, includeHeaders="true").save()
 

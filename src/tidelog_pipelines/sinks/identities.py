@@ -1,4 +1,4 @@
-"""Records the topic id of each table, because a name may later refer to another topic.
+"""Stores the topic id of each table, because a name may later refer to another topic.
 
 If a topic is deleted and created again, its offsets start at 0 and soon reach the offsets of the
 old topic. Only the topic id distinguishes the two topics (KIP-516).
@@ -14,7 +14,7 @@ TABLE = "topics"
 
 
 class TopicReplaced(JobFailed):
-    """A topic is not the topic from which its table was created."""
+    """A topic of this name exists, but it is not the topic from which the table was created."""
 
 
 class Identities:
@@ -24,7 +24,7 @@ class Identities:
         self._known: dict[str, str] | None = None
 
     def check(self, names: list[str]) -> dict[str, str]:
-        """Return the ids of the topics. Raises if a topic is not the one that was read so far."""
+        """Return the ids of the topics. Raises `TopicReplaced` if the id of a topic has changed."""
         known = self._load()
         found = self._topics.ids(names)
         for name in names:
@@ -37,7 +37,7 @@ class Identities:
         return found
 
     def remember(self, found: dict[str, str], batch: Batch) -> None:
-        """Record the ids of topics that are read for the first time."""
+        """Store the ids of topics that are read for the first time."""
         known = self._load()
         new = sorted((name, id) for name, id in found.items() if name not in known)
         if new:

@@ -1,7 +1,7 @@
 """Changes rows of Delta tables by their keys. Each change is one commit and is safe to repeat.
 
-Delta checks a commit against those that came between: if another writer has changed the same rows,
-the commit fails, and no row is written twice.
+Before a commit, Delta checks the commits that other writers have made in the meantime. If another
+writer has changed the same rows, the commit fails. So no row is written twice.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from tidelog_pipelines.sources.checkpoint import Span
 
 
 def create(spark: SparkSession, path: str, like: DataFrame, by: Sequence[str]) -> None:
-    """Make an empty table with these columns, partitioned by some of them."""
+    """Create an empty table with the columns of `like`, partitioned by the columns `by`."""
     _overwrite(spark, path, like, by)
 
 
 def change_columns(spark: SparkSession, path: str, like: DataFrame) -> None:
-    """Give an empty table other columns; its partitioning stays."""
+    """Give an empty table the columns of `like`. The partition columns stay the same."""
     (found,) = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").select("partitionColumns").collect()
     _overwrite(spark, path, like, found["partitionColumns"])
 
@@ -31,15 +31,18 @@ def _overwrite(spark: SparkSession, path: str, like: DataFrame, by: Sequence[str
 
 
 def insert_missing(spark: SparkSession, path: str, rows: DataFrame, spans: Sequence[Span]) -> int:
-    """Add the rows, all within these spans, whose record the table does not have. -> how many."""
+    """Add the rows whose record the table does not have. -> the number of added rows.
+
+    All rows must lie within the spans.
+    """
     same = f"{_same(RECORD)} AND ({_within(spans)})"
     return int(merge(spark, path, rows, same, "WHEN NOT MATCHED THEN INSERT *")[3])
 
 
 def merge(spark: SparkSession, path: str, rows: DataFrame, condition: str, clauses: str) -> Row:
-    """Merge rows, `s`, into a table, `t`. -> rows that were affected, updated, deleted, inserted.
+    """Merge rows, `s`, into a table, `t`. -> how many rows it affected, updated, deleted, inserted.
 
-    If no row changes, there is no commit.
+    If no row changes, Delta makes no commit.
     """
     view = f"tidelog_{uuid4().hex}"
     rows.createOrReplaceTempView(view)
@@ -58,7 +61,7 @@ def _same(columns: Sequence[str]) -> str:
 
 
 def _within(spans: Sequence[Span]) -> str:
-    """A condition with literals, by which Delta leaves out files."""
+    """A condition with literals, so that Delta can skip files."""
     return " OR ".join(
         f"(t.`partition` = {partition} AND t.`offset` BETWEEN {start} AND {end - 1})"
         for partition, start, end in spans

@@ -1,7 +1,7 @@
-"""The quarantine as `replay` changes it: records leave it, or stay with a newer reason.
+"""Updates the quarantine after a replay: removes records, or gives them a newer reason.
 
-The columns `attempts` and `decoder` exist once a record was replayed and has failed again. In rows
-that `ingest` has added since, they are null, which means one attempt.
+The first replay adds the columns `attempts` and `decoder`. Both are null in rows that no replay has
+changed. Such a row stands for one attempt.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ ATTEMPTS, DECODER = "attempts", "decoder"
 
 
 def settle(spark: SparkSession, path: str, topic: str, outcomes: DataFrame, decoder: str) -> None:
-    """Remove the records without a reason, and give the others their newest reason.
+    """Remove the records whose outcome has no reason, and give the others their newest reason.
 
-    One commit does both. A record that fails with the same reason in the same decoder is unchanged,
-    so that a repeated run does not count as another attempt.
+    One commit does both. If a record fails with the same reason in the same decoder, its row stays
+    as it is. So a repeated run does not count as another attempt.
     """
     _add_columns(spark, path)
     condition = (
@@ -44,5 +44,5 @@ def _add_columns(spark: SparkSession, path: str) -> None:
 
 
 def _quoted(text: str) -> str:
-    """Text as a literal of SQL; the names of topics have neither quotes nor backslashes."""
+    """A topic's name as an SQL literal. Quotes and backslashes are not allowed in topic names."""
     return f"'{text}'"

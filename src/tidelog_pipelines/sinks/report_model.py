@@ -1,4 +1,4 @@
-"""The content of a report, limited to as many rows as a page can show."""
+"""The content of a report. The number of rows is limited to what a page can show."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tidelog_pipelines.transformations.health import HANDED_OVER
 
 KINDS = ("under", "unwritable", "leaderless")
-"""The faults of a partition, the worst last."""
+"""The faults of a partition. The worst fault comes last."""
 
 
 class Span(NamedTuple):
@@ -58,7 +58,7 @@ class Failover(NamedTuple):
 
     @property
     def is_handover(self) -> bool:
-        """Whether the former leader still led at the election, as in a controlled shutdown."""
+        """Whether the old leader handed over the lead, as in a controlled shutdown."""
         return self.reason == HANDED_OVER
 
 
@@ -126,7 +126,7 @@ class Report:
 
     @property
     def is_well(self) -> bool:
-        """Whether all partitions have a leader and are fully replicated at the end."""
+        """Whether, at the end, all partitions have a leader and are fully replicated."""
         return not self.under_now and not self.leaderless_now
 
     @property

@@ -1,4 +1,4 @@
-"""A report as one HTML page that needs no script, no font and no network."""
+"""Writes a report as one HTML page, without scripts, fonts or network access."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime

@@ -28,7 +28,7 @@ INTERNAL = "__"
 
 _NAME = "concat(topic, '-', partition)"
 _IS_INTERNAL = f"startswith(topic, '{INTERNAL}')"
-"""True for internal topics. They are sorted last, because users care more for their own topics."""
+"""True for internal topics. They come last, because users care more about their own topics."""
 _LINE = f"if({_IS_INTERNAL}, topic, {_NAME})"
 
 

@@ -1,8 +1,8 @@
 """Tables in a directory. Invariant: no batch and no record is written to a table twice.
 
 A batch is identified by its query and its number. Delta stores the number of the last batch of each
-query in the same commit as its rows. Parquet has no commits. There, each batch has its own
-directory, and a retry overwrites this directory.
+query in the same commit as its rows. Parquet has no commits. In a Parquet table, each batch has its
+own directory, and a retry overwrites this directory.
 """
 
 from abc import ABC, abstractmethod
@@ -66,8 +66,8 @@ class Tables(ABC):
     ) -> int:
         """Add a batch's rows, or a part of them, only once, even if the batch is run again.
 
-        `by` partitions a new Delta table; a table that exists keeps its partitioning if `by` is
-        empty. -> the number of added rows.
+        `by` has the partition columns of a new Delta table. For an existing table, `by` is empty or
+        has the table's own columns. Returns the number of added rows.
         """
 
     @abstractmethod
@@ -119,7 +119,7 @@ class DeltaTables(Tables):
         return self._rows_of(name, commit)
 
     def _rows_of(self, name: str, commit: str) -> int:
-        """How many rows a commit has added. 0 if it is not among the last commits."""
+        """How many rows a commit has added. 0 if the commit is not among the last three."""
         history = self._spark.sql(f"DESCRIBE HISTORY delta.`{self.path(name)}` LIMIT 3")
         added = history.where(f.col("userMetadata") == commit).select(
             f.col("operationMetrics")["numOutputRows"].cast("long").alias("rows")
@@ -130,8 +130,8 @@ class DeltaTables(Tables):
         return rows
 
     def widen(self, name: str, columns: Sequence[tuple[str, ...]], kind: DataType) -> None:
-        # The feature is set only when it is needed, because readers without this feature refuse
-        # the table.
+        # Type widening is enabled only when it is needed, because readers without this feature
+        # refuse the table.
         table = f"delta.`{self.path(name)}`"
         self._spark.sql(
             f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
@@ -168,7 +168,7 @@ class ParquetTables(Tables):
         raise NotImplementedError("the columns of Parquet files keep their types")
 
     def compact(self, name: str) -> None:
-        """Do nothing. Without commits, readers would see rows twice while files are replaced."""
+        """Do nothing. Without commits, readers would see rows twice during a compaction."""
 
     def _read(self, path: str) -> DataFrame:
         return self._spark.read.option("mergeSchema", "true").parquet(path)

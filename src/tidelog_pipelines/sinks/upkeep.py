@@ -8,21 +8,21 @@ from pyspark.sql import functions as f
 
 
 class Compaction(NamedTuple):
-    """How many files were replaced, and by how many."""
+    """How many files a compaction has removed and added."""
 
     removed: int
     added: int
 
 
 def expire(spark: SparkSession, path: str, days: int) -> int:
-    """Delete rows whose date is more than so many days ago; rows without a date stay."""
+    """Delete rows whose date is more than `days` days ago. Rows without a date stay."""
     sql = f"DELETE FROM delta.`{path}` WHERE date < current_date() - INTERVAL {days} DAYS"
     (found,) = spark.sql(sql).collect()
     return int(found["num_affected_rows"])
 
 
 def compact(spark: SparkSession, path: str, columns: Sequence[str]) -> Compaction:
-    """Merge small files; with columns, sort the rows of all files by them."""
+    """Merge small files. With `columns`, also sort the rows of all files by these columns."""
     sorted_by = ", ".join(".".join(f"`{part}`" for part in name.split(".")) for name in columns)
     sql = f"OPTIMIZE delta.`{path}`" + (f" ZORDER BY ({sorted_by})" if columns else "")
     (found,) = spark.sql(sql).select("metrics.numFilesRemoved", "metrics.numFilesAdded").collect()
@@ -30,7 +30,7 @@ def compact(spark: SparkSession, path: str, columns: Sequence[str]) -> Compactio
 
 
 def vacuum(spark: SparkSession, path: str, hours: int) -> int:
-    """Remove files that no version of the last hours uses. -> how many."""
+    """Remove files that no table version of the last `hours` uses. -> how many were removed."""
     spark.conf.set("spark.databricks.delta.vacuum.logging.enabled", "true")
     spark.sql(f"VACUUM delta.`{path}` RETAIN {hours} HOURS").collect()
     history = spark.sql(f"DESCRIBE HISTORY delta.`{path}` LIMIT 1")
