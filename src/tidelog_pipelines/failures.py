@@ -92,7 +92,7 @@ def explain(words: str) -> str | None:
 
 STREAM_FAILED = re.compile(r"^\[STREAM_FAILED\] .*? terminated with exception: ")
 CAUSE = re.compile(r"^Caused by: [\w.$]+: (\[[A-Z0-9_.]+\] .+)$", re.MULTILINE)
-"""The line of a named Spark error in the text of a failed task. PySpark may not extract it."""
+"""The line of a named Spark error in a failed task's text. PySpark may not extract this line."""
 
 
 def in_sparks_words(error: Exception) -> str | None:

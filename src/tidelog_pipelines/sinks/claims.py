@@ -34,7 +34,7 @@ def claimed(directory: str) -> Iterator[None]:
 
 @contextmanager
 def turn(directory: str) -> Iterator[None]:
-    """Wait until no other job changes tables in a local directory. Then make other jobs wait."""
+    """Wait until no other job changes tables in a local directory, then keep other jobs out."""
     if has_scheme(directory) or not os.path.isdir(directory):
         yield  # on other file systems, Delta checks for conflicts between the commits of jobs
         return

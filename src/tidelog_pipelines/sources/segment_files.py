@@ -158,7 +158,7 @@ def _is_unwritten(reason: str, buffer: bytes, at: int) -> bool:
 
 
 def _batch(header: Header, position: int, raw: bytes, expected: int) -> Batch | Damage | None:
-    if header.base_offset < expected:  # checked here, because the CRC does not cover it
+    if header.base_offset < expected:  # the CRC does not cover the base offset
         reason = f"its base offset {header.base_offset} is below {expected}"
         return Damage(expected, expected, position, reason)
     if crc32c(memoryview(raw)[CRC_START:]) != header.crc:

@@ -164,7 +164,7 @@ def failovers(events: DataFrame) -> DataFrame:
 
 
 def availability(judged: DataFrame) -> DataFrame:
-    """For each partition and day, how much of the time it was available, writable and in sync."""
+    """For each partition and day, the percentages available, writable and fully replicated."""
     days = judged.withColumn(
         "day",
         f.explode(

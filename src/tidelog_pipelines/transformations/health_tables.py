@@ -34,7 +34,7 @@ def batch_tables(events: DataFrame, keep: Callable[[DataFrame], DataFrame]) -> T
 
 
 def streaming_tables(events: DataFrame) -> Tables:
-    """The tables that grow with a stream of events. No later event changes a row of them."""
+    """The tables that grow with a stream of events. No later event changes their rows."""
     return {
         "intervals": judged(closed_intervals(events)),
         "isr_changes": health.isr_changes(events),

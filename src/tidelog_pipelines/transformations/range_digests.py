@@ -43,7 +43,7 @@ def stretches(ranges: Iterable[Any]) -> list[Stretch]:
 
 
 def lies_in(chosen: Sequence[Stretch]) -> Column:
-    """Whether a record lies in one of these stretches. A source can use it to skip files."""
+    """Whether a record lies in a stretch. A source can use this condition to skip files."""
     inside = [
         (f.col("topic") == one.topic)
         & (f.col("partition") == one.partition)

@@ -199,7 +199,7 @@ class _Compiler:
         return lambda cursor: {name: read(cursor) for name, read in fields}
 
     def _union(self, branches: list[Any], kind: DataType, space: str) -> Read:
-        """Read a union as Spark does: a nullable type, a wider number, or one member per branch."""
+        """Read a union as Spark does: a nullable type, a wider number, or a struct of branches."""
         others = [one for one in branches if _type_name(one) != "null"]
         names = {_type_name(one) for one in others}
         readers: list[Read] = []

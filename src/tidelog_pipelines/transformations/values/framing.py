@@ -36,7 +36,7 @@ NO_WRITER: WriterKey = (0, ())
 
 
 def no_header(raw: bytes) -> tuple[WriterKey, int]:
-    """The key and the length 0, for values without a header."""
+    """NO_WRITER and the length 0, for values without a header."""
     return NO_WRITER, 0
 
 
@@ -46,7 +46,7 @@ def header(raw: bytes) -> tuple[WriterKey, int]:
 
 
 def header_with_indexes(raw: bytes) -> tuple[WriterKey, int]:
-    """The same for Protobuf, with the position of the message in the key."""
+    """As `header`, for Protobuf. The key contains the position of the message."""
     found = schema_id(raw)
     count, at = _number(raw, HEADER_BYTES)
     if not 0 <= count <= MOST_INDEXES:

@@ -83,7 +83,7 @@ class Seen:
 
 
 class Observer:
-    """Collects the values for which the columns may have to grow, at no more than `most_paths`."""
+    """Collects the values for which columns may need to grow, at up to `most_paths` paths."""
 
     def __init__(self, known: StructType, most_paths: int) -> None:
         self._known = known

@@ -95,7 +95,10 @@ def registered_decoder(
 
 
 def rows(make: MakeDecoder, kind: StructType, *, rescues: bool) -> RunsOnBatches:
-    """A function that decodes batches to values, rest as text, and reasons of bad records."""
+    """A function that decodes batches of records.
+
+    It returns the decoded values, the rest as text if `rescues`, and the reasons of bad records.
+    """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decoder, arrow_type = make(), to_arrow_type(kind)

@@ -131,7 +131,7 @@ def _record(writer: Struct, table: Struct, path: str, is_fixed: bool) -> Place:
 
 
 def _from_branches(writer: Struct, table: Shape, path: str, is_fixed: bool) -> Place:
-    """Store a writer's union in a column of one type. Branches that do not fit are refused."""
+    """Store a writer's union in one column. Values of branches that do not fit are refused."""
     places: dict[str, Place] = {}
     for field in writer.fields:
         try:
@@ -269,7 +269,7 @@ def _float(value: int) -> float:
 
 
 def plain(shape: Shape) -> Convert:
-    """The conversion of a value to JSON. Bytes become Base64, and times numbers since 1970."""
+    """The conversion of a value to JSON: bytes to Base64, and times to numbers since 1970."""
     match shape:
         case Scalar():
             return plain_scalar
