@@ -42,10 +42,26 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+class Caller(NamedTuple):
+    """How the caller of a job follows it and stops it."""
+
+    report: Callable[[str], None] = say
+    """Gets each line about the progress."""
+    started: Callable[[StreamingQuery], None] = lambda query: None
+    """Gets each query that starts, also after a failure."""
+    stop: Event | None = None
+    """Ends the job, in place of Ctrl-C and SIGTERM."""
+
+
+COMMAND = Caller()
+"""The caller on the command line."""
+
+
 def run(
     start: Callable[[], Sequence[StreamingQuery]],
     each: Callable[[Progress], None],
     patience_seconds: float,
+    caller: Caller = COMMAND,
 ) -> bool:
     """Run the queries until they end or are interrupted. -> whether they ended by themselves.
 
@@ -53,18 +69,26 @@ def run(
     checkpoints for `patience_seconds`.
     """
     patience = _Patience(patience_seconds)
-    with _interruptions() as interrupted:
+    with _interruptions(caller.stop) as interrupted:
         while True:
             try:
-                return _run_once(start(), each, patience, interrupted)
+                queries = start()
+                for query in queries:
+                    caller.started(query)
+                if _run_once(queries, each, patience, interrupted):
+                    return True
+                break
             except StreamingQueryException as error:
                 sentence = explain(str(error))
                 if sentence is None:
                     raise
                 if not sentence.startswith(TEMPORARY) or patience.is_over():
                     raise JobFailed(sentence) from None
-                say(f"tidelog: {sentence} Trying again.")
-                time.sleep(RETRY_SECONDS)
+                caller.report(f"tidelog: {sentence} Trying again.")
+                if interrupted.wait(RETRY_SECONDS):
+                    break
+    caller.report("tidelog: interrupted; the next run continues from here.")
+    return False
 
 
 class _Patience:
@@ -89,13 +113,13 @@ class _Patience:
 
 
 @contextmanager
-def _interruptions() -> Iterator[Event]:
-    """An event that Ctrl-C and SIGTERM set, instead of raising an exception.
+def _interruptions(stop: Event | None) -> Iterator[Event]:
+    """The event of the caller, or one that Ctrl-C and SIGTERM set, instead of an exception.
 
     An exception would break the connection to the JVM, and this connection cannot be opened again.
     """
-    interrupted = Event()
-    if current_thread() is not main_thread():
+    interrupted = stop or Event()
+    if stop is not None or current_thread() is not main_thread():
         yield interrupted
         return
     numbers = (signal.SIGINT, signal.SIGTERM)
@@ -142,8 +166,6 @@ def _run_once(
             for report in reports:
                 if report.tell(each):
                     patience.succeed()
-            if interrupted.is_set():
-                say("tidelog: interrupted; the next run continues from here.")
             if are_over or interrupted.is_set():
                 return not interrupted.is_set()
     finally:

@@ -201,9 +201,7 @@ def parsed(arguments: list[str]) -> IngestSettings:
 
 def ingest(settings: IngestSettings) -> int:
     """Run the job in its own session."""
-    _require_topics(settings)
-    if (registered := registry_plan(settings.source)) is not None:
-        RegistryClient(registered.registry).require()
+    require(settings)
     with claimed(located(settings.out)):
         spark = spark_session(settings, "ingest")
         try:
@@ -213,40 +211,56 @@ def ingest(settings: IngestSettings) -> int:
     return 0
 
 
-def _require_topics(settings: IngestSettings) -> None:
+def require(settings: IngestSettings) -> None:
+    """Raise if a topic does not exist, or if the cluster or the registry does not answer."""
     topics = Topics(settings)
     topics.require(settings.subscription)
     if settings.dead_letter_topic:
         topics.require(Subscription((settings.dead_letter_topic,)))
+    if (registered := registry_plan(settings.source)) is not None:
+        RegistryClient(registered.registry).require()
 
 
-def run(spark: SparkSession, settings: IngestSettings) -> None:
-    """Run the job in this session; with --once, until all records are read."""
+def run(
+    spark: SparkSession, settings: IngestSettings, caller: streams.Caller = streams.COMMAND
+) -> bool:
+    """Run the job in this session; with --once, until all records are read.
+
+    -> whether the job has ended by itself, and was not interrupted.
+    """
     with claimed(located(settings.out)):
-        _run(spark, settings)
+        return _run(spark, settings, caller)
 
 
-def _run(spark: SparkSession, settings: IngestSettings) -> None:
+def _run(
+    spark: SparkSession, settings: IngestSettings, caller: streams.Caller = streams.COMMAND
+) -> bool:
     checkpoint = Checkpoint(spark, settings.checkpoint_path)
     tables = FORMATS[settings.format](spark, located(settings.out))
     offsets = GroupOffsets(settings, settings.group) if settings.group else None
-    ingestion = Ingestion(plan(settings))
+    ingestion = Ingestion(plan(settings), caller.report)
 
     def tell(progress: streams.Progress) -> None:
         bad = f", {ingestion.quarantined:,} in quarantine" if ingestion.quarantined else ""
-        streams.say(streams.line(progress) + bad)
+        caller.report(streams.line(progress) + bad)
         if offsets and (refusal := offsets.commit(progress.ends)):
-            streams.say(f"tidelog: {refusal}")
+            caller.report(f"tidelog: {refusal}")
 
     with (
         summarized(settings.summary, checkpoint, tables) as ending,
         served(spark, settings.metrics_port, QUERY, ingestion),
     ):
         try:
-            resume(checkpoint, settings.subscription, Identities(tables, Topics(settings)), offsets)
-            if not streams.run(
-                lambda: [start(spark, settings, ingestion)], tell, settings.patience_seconds
-            ):
+            identities = Identities(tables, Topics(settings))
+            if refusal := resume(checkpoint, settings.subscription, identities, offsets):
+                caller.report(f"tidelog: {refusal}")
+            is_complete = streams.run(
+                lambda: [start(spark, settings, ingestion)],
+                tell,
+                settings.patience_seconds,
+                caller,
+            )
+            if not is_complete:
                 ending.exit = INTERRUPTED
         finally:
             if offsets:
@@ -254,6 +268,7 @@ def _run(spark: SparkSession, settings: IngestSettings) -> None:
         if settings.once and settings.compact_every:
             with turn(located(settings.out)):
                 compact(tables, list(checkpoint.committed_ends()))
+    return is_complete
 
 
 def start(spark: SparkSession, settings: IngestSettings, ingestion: Ingestion) -> StreamingQuery:
@@ -279,10 +294,13 @@ def resume(
     subscription: Subscription,
     identities: Identities,
     offsets: GroupOffsets | None,
-) -> None:
-    """Check that the checkpoint is ours, and commit offsets that a killed run did not commit."""
+) -> str | None:
+    """Check that the checkpoint is ours, and commit offsets that a killed run did not commit.
+
+    -> why the offsets were not committed.
+    """
     if checkpoint.last_committed() is None:
-        return
+        return None
     ends = checkpoint.committed_ends()
     foreign = [topic for topic in ends if not subscription.covers(topic)]
     if foreign or not ends:
@@ -292,8 +310,7 @@ def resume(
             "separate --out or --checkpoint."
         )
     identities.check(list(ends))
-    if offsets and (refusal := offsets.commit(ends)):
-        streams.say(f"tidelog: {refusal}")
+    return offsets.commit(ends) if offsets else None
 
 
 def plan(settings: IngestSettings) -> Plan:

@@ -6,6 +6,7 @@ table or to quarantine, are left out, by partition and offset. After the first b
 second check costs nothing while batches begin where the table ends.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -70,8 +71,9 @@ class _Run:
 class Ingestion:
     """The function for foreachBatch."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, report: Callable[[str], None] = streams.say) -> None:
         self._plan = plan
+        self._report = report
         self._run: _Run | None = None
         self.quarantined = 0
         """Bad records since the start."""
@@ -138,7 +140,7 @@ class Ingestion:
         except Exception as error:
             if not isolation.may_be_a_record(error):
                 raise
-            streams.say(f"tidelog: batch {batch.number} of {topic} fails; searching the cause.")
+            self._report(f"tidelog: batch {batch.number} of {topic} fails; searching the cause.")
             self._write_topic(run, self._isolated(part))
 
     def _isolated(self, part: Part) -> Part:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -31,6 +31,22 @@ class Ending:
     exit: str = COMPLETE
 
 
+class Ingested(NamedTuple):
+    """What a run has written."""
+
+    batches: int
+    """The number of micro-batches."""
+    records: int
+    """The offsets that these micro-batches cover."""
+    rows: int
+    """The rows that the tables have of these records."""
+    quarantined: dict[str, int]
+    """The records in quarantine, by reason."""
+    seconds: float
+    offsets: Ends
+    """By topic and partition, the offset after the last record."""
+
+
 @dataclass
 class Start:
     """The state before the run."""
@@ -38,6 +54,11 @@ class Start:
     ends: Ends
     batch: int
     time: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def of(cls, checkpoint: Checkpoint) -> "Start":
+        last = checkpoint.last_committed()
+        return cls(checkpoint.committed_ends(), -1 if last is None else last)
 
 
 @contextmanager
@@ -48,37 +69,38 @@ def summarized(where: str, checkpoint: Checkpoint, tables: Tables) -> Iterator[E
         yield ending
         return
     _check(where)
-    last = checkpoint.last_committed()
-    start = Start(checkpoint.committed_ends(), -1 if last is None else last)
+    start = Start.of(checkpoint)
     try:
         yield ending
     except Exception as error:
         found = _counted_if_possible(start, checkpoint, tables)
         _write(where, {**found, "exit": FAILED, "error": sentence_for(error) or str(error)})
         raise
-    _write(where, {**_counted(start, checkpoint, tables), "exit": ending.exit, "error": None})
+    found = counted(start, checkpoint, tables)._asdict()
+    _write(where, {**found, "exit": ending.exit, "error": None})
 
 
 def _counted_if_possible(start: Start, checkpoint: Checkpoint, tables: Tables) -> dict[str, Any]:
     try:
-        return _counted(start, checkpoint, tables)
+        return counted(start, checkpoint, tables)._asdict()
     except Exception:  # Spark itself has failed: the error that follows is the one to report
         return {"seconds": round(time.monotonic() - start.time, 3)}
 
 
-def _counted(start: Start, checkpoint: Checkpoint, tables: Tables) -> dict[str, Any]:
+def counted(start: Start, checkpoint: Checkpoint, tables: Tables) -> Ingested:
+    """What was written since the start, counted in the tables."""
     seconds = time.monotonic() - start.time
     last, ends = checkpoint.last_committed(), checkpoint.committed_ends()
     before = start.ends if start.batch >= 0 else checkpoint.first_starts()
     spans = spans_between(before, ends)
-    return {
-        "batches": (-1 if last is None else last) - start.batch,
-        "records": sum(one.end - one.start for found in spans.values() for one in found),
-        "rows": sum(_rows(tables, topic, found) for topic, found in spans.items()),
-        "quarantined": _quarantined(tables, spans),
-        "seconds": round(seconds, 3),
-        "offsets": ends,
-    }
+    return Ingested(
+        batches=(-1 if last is None else last) - start.batch,
+        records=sum(one.end - one.start for found in spans.values() for one in found),
+        rows=sum(_rows(tables, topic, found) for topic, found in spans.items()),
+        quarantined=_quarantined(tables, spans),
+        seconds=round(seconds, 3),
+        offsets=ends,
+    )
 
 
 def _rows(tables: Tables, topic: str, spans: Sequence[Span]) -> int:
