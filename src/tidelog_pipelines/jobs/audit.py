@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
@@ -225,9 +226,41 @@ def inputs_of(spark: SparkSession, settings: AuditSettings, stage: Stage) -> Inp
     )
 
 
-def report(verdict: Verdict, tables: dict[str, DataFrame]) -> None:
+class Audited(NamedTuple):
+    """The result of an audit."""
+
+    verdict: Verdict
+    tables: dict[str, DataFrame]
+    """The findings of each kind; a table without findings is empty."""
+
+
+def audited(
+    spark: SparkSession, settings: AuditSettings, scratch: str, report: Callable[[str], None]
+) -> Audited:
+    """Compare the ledger with the log. The tables are read from --out, if given, or `scratch`."""
+    began = time.monotonic()
+    place = absolute(settings.out or scratch)
+
+    def stage(table: DataFrame, name: str) -> DataFrame:
+        path = f"{place}/steps/{name}"
+        table.write.mode("overwrite").parquet(path)
+        if name in TOLD:
+            report(f"{time.monotonic() - began:6.1f} s  {TOLD[name]}")
+        return spark.read.schema(table.schema).parquet(path)
+
+    verdict, tables = conduct(inputs_of(spark, settings, stage), stage)
+    nothing = spark.createDataFrame([], "topic STRING, partition INT, offset BIGINT")
+    found = Audited(verdict, tables | {name: nothing for name in KEPT if name not in tables})
+    if settings.out:
+        for name in KEPT:
+            found.tables[name].write.mode("overwrite").parquet(f"{place}/{name}")
+    return found
+
+
+def show(found: Audited) -> None:
     """Print the findings, then the verdict."""
-    for name, table in tables.items():
+    verdict = found.verdict
+    for name, table in found.tables.items():
         if count := _count_of(name, verdict):
             print(f"\n{name}: {count:,} ({MEANINGS[name]})")
             _causes(table) if name == "lost" else _first_rows(table)
@@ -260,25 +293,11 @@ def _count_of(name: str, verdict: Verdict) -> int:
 
 
 def conclude(settings: AuditSettings) -> int:
-    began = time.monotonic()
     spark = spark_session(settings, "audit")
     with tempfile.TemporaryDirectory(prefix="tidelog-audit-") as scratch:
-        place = absolute(settings.out) if settings.out else scratch
-
-        def stage(table: DataFrame, name: str) -> DataFrame:
-            path = f"{place}/steps/{name}"
-            table.write.mode("overwrite").parquet(path)
-            if name in TOLD:
-                say(f"{time.monotonic() - began:6.1f} s  {TOLD[name]}")
-            return spark.read.schema(table.schema).parquet(path)
-
-        verdict, tables = conduct(inputs_of(spark, settings, stage), stage)
-        report(verdict, tables)
-        if settings.out:
-            nothing = spark.createDataFrame([], "topic STRING, partition INT, offset BIGINT")
-            for name in KEPT:
-                tables.get(name, nothing).write.mode("overwrite").parquet(f"{place}/{name}")
-    return CLEAN if verdict.is_clean else FAULTY
+        found = audited(spark, settings, scratch, say)
+        show(found)
+    return CLEAN if found.verdict.is_clean else FAULTY
 
 
 def main(arguments: list[str]) -> int:

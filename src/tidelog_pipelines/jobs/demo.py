@@ -10,7 +10,7 @@ import tempfile
 import threading
 from dataclasses import asdict, dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidelog_pipelines import failures
@@ -118,12 +118,7 @@ class Demo:
             ledger=(self._settings.ledger,),
         )
         with tempfile.TemporaryDirectory(prefix="tidelog-audit-") as scratch:
-
-            def stage(table: DataFrame, name: str) -> DataFrame:
-                table.write.parquet(f"{scratch}/{name}")
-                return self._spark.read.schema(table.schema).parquet(f"{scratch}/{name}")
-
-            return audit.conduct(audit.inputs_of(self._spark, settings, stage), stage)[0]
+            return audit.audited(self._spark, settings, scratch, lambda line: None).verdict
 
 
 def _wait_for_end(ended: threading.Event) -> None:

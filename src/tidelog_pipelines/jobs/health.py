@@ -1,7 +1,9 @@
 """`health`: tables about the replication of a cluster, from its replication events."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -75,21 +77,45 @@ def show(tables: dict[str, DataFrame]) -> None:
         rows.show(SHOWN, truncate=False)
 
 
-def at_once(spark: SparkSession, settings: HealthSettings) -> int:
+class HealthTables(NamedTuple):
+    """The tables of `health`; docs/pipeline-health.md describes their rows."""
+
+    intervals: DataFrame
+    under_replicated_partitions: DataFrame
+    under_replicated_brokers: DataFrame
+    isr_changes: DataFrame
+    flapping: DataFrame
+    lag: DataFrame
+    failovers: DataFrame
+    availability: DataFrame
+    causes: DataFrame
+
+
+def found(spark: SparkSession, settings: HealthSettings) -> HealthTables:
+    """The tables of all recorded events, which Spark caches. Raises if there is no event."""
     events = recorded_events(spark, settings, settings.events).cache()
     if events.isEmpty():
         raise JobFailed(
             "no replication event was found; a cluster that records none can be watched with "
             "`tidelog observe`."
         )
-    tables = dict(batch_tables(events, DataFrame.cache))
-    show(tables)
+    return HealthTables(**batch_tables(events, DataFrame.cache))
+
+
+def keep(tables: HealthTables, out: str, report: Callable[[str], None]) -> None:
+    """Write the tables to a directory, as Delta."""
+    for name, table in tables._asdict().items():
+        path = f"{absolute(out)}/{name}"
+        writer = table.write.format("delta").mode("overwrite")
+        writer.option("overwriteSchema", "true").save(path)
+        report(path)
+
+
+def at_once(spark: SparkSession, settings: HealthSettings) -> int:
+    tables = found(spark, settings)
+    show(tables._asdict())
     if settings.out:
-        for name, table in tables.items():
-            path = f"{absolute(settings.out)}/{name}"
-            writer = table.write.format("delta").mode("overwrite")
-            writer.option("overwriteSchema", "true").save(path)
-            say(path)
+        keep(tables, settings.out, say)
     return 0
 
 
