@@ -21,6 +21,8 @@ from tidelog_pipelines.sources.record_columns import CRC_START, HEADER, LOG_OVER
 
 MAGIC = 2
 READ_BYTES = 4 * 1024 * 1024
+BROKER_ID = re.compile(r"^(?:node|broker)\.id *= *(\d+)", re.MULTILINE)
+UNKNOWN_BROKER = -1
 _INDEX_ENTRY = Struct(">ii")
 
 
@@ -54,10 +56,22 @@ class Damage(NamedTuple):
     reason: str
 
 
-def find_parts(replicas: Mapping[int, str], topic: str, part_bytes: int) -> list[Part]:
+def broker_of(directories: str) -> int:
+    """The id of the broker that uses these data directories; -1 if they do not name it."""
+    for directory in directories.split(","):
+        try:
+            properties = (Path(directory) / "meta.properties").read_text()
+        except OSError:
+            continue
+        if found := BROKER_ID.search(properties):
+            return int(found[1])
+    return UNKNOWN_BROKER
+
+
+def find_parts(replicas: Mapping[int, str], topic: str | None, part_bytes: int) -> list[Part]:
     """Every part of every segment. Commas separate the directories of one replica.
 
-    Raises `NoSegments` if a replica has no segment of the topic.
+    Without a topic, the segments of all topics. Raises `NoSegments` if a replica has none.
     """
     parts: list[Part] = []
     for replica, directories in replicas.items():
@@ -67,14 +81,17 @@ def find_parts(replicas: Mapping[int, str], topic: str, part_bytes: int) -> list
             for part in _in_directory(replica, Path(directory), topic, part_bytes)
         ]
         if not found:
-            raise NoSegments(f"replica {replica} has no segment of '{topic}' in {directories}")
+            of = f" of '{topic}'" if topic else ""
+            raise NoSegments(f"replica {replica} has no segment{of} in {directories}")
         parts += found
     return parts
 
 
-def _in_directory(replica: int, directory: Path, topic: str, part_bytes: int) -> Iterator[Part]:
+def _in_directory(
+    replica: int, directory: Path, topic: str | None, part_bytes: int
+) -> Iterator[Part]:
     # A partition that is being deleted or moved is not read. Its directory has a longer name.
-    name = re.compile(re.escape(topic) + r"-(\d+)")
+    name = re.compile(f"({re.escape(topic) if topic else '.+'})" + r"-(\d+)")
     if not directory.is_dir():
         raise NoSegments(f"{directory} is not a directory")
     for partition in sorted(directory.iterdir()):
@@ -85,8 +102,8 @@ def _in_directory(replica: int, directory: Path, topic: str, part_bytes: int) ->
                 for start in range(0, max(size, 1), part_bytes):
                     yield Part(
                         replica,
-                        topic,
-                        int(matched[1]),
+                        matched[1],
+                        int(matched[2]),
                         str(segment),
                         start,
                         min(start + part_bytes, size),

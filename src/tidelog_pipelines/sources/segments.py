@@ -2,10 +2,12 @@
 
 Spark's executors read the files in parallel, without a broker. A row is a record or an unreadable
 batch. For an unreadable batch, `error` is the reason, and offset..last_offset are the offsets that
-the batch claims to hold. Options:
+the batch claims to hold. `load(path)` reads the log.dirs of one broker, separated by commas.
+Options:
 
-    topic      the topic
-    replicas   JSON: {"1": "/data/1", "2": "/data/2a,/data/2b"}, a broker's id and its log.dirs
+    topic      the topic; all topics, if left out
+    replicas   in place of a path, the log.dirs of several brokers, as JSON by the broker's id:
+               {"1": "/data/1", "2": "/data/2a,/data/2b"}
     values     "false" leaves out key and value, but keeps their checksum
     partBytes  how many bytes of a segment one task reads (64 MiB)
     stretches  JSON: {"0": [[0, 65536]]}, offset ranges by partition; batches without any of these
@@ -13,7 +15,7 @@ the batch claims to hold. Options:
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import md5
 from typing import Any, NamedTuple
 
@@ -23,7 +25,13 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from tidelog_pipelines.sources.record_columns import Batch, Columns, decode
-from tidelog_pipelines.sources.segment_files import Damage, Part, find_parts, read_batches
+from tidelog_pipelines.sources.segment_files import (
+    Damage,
+    Part,
+    broker_of,
+    find_parts,
+    read_batches,
+)
 
 FORMAT = "segments"
 PART_BYTES = 64 * 1024 * 1024
@@ -62,8 +70,8 @@ class SegmentsSource(DataSource):
 class SegmentsReader(DataSourceReader):
     def __init__(self, options: dict[str, str], wants_values: bool) -> None:
         self._wants_values = wants_values
-        self._topic = options["topic"]
-        self._replicas = {int(id): paths for id, paths in json.loads(options["replicas"]).items()}
+        self._topic = options.get("topic")
+        self._replicas = _replicas(options)
         self._part_bytes = int(options.get("partbytes", options.get("partBytes", PART_BYTES)))
         chosen = json.loads(options.get("stretches", "null"))
         self._stretches: Stretches | None = None
@@ -82,6 +90,22 @@ class SegmentsReader(DataSourceReader):
         part = Part(*partition.value)
         chosen = None if self._stretches is None else self._stretches[part.partition]
         yield from record_batches(part, self._wants_values, chosen)
+
+
+def _replicas(options: Mapping[str, str]) -> dict[int, str]:
+    """The data directories by broker."""
+    path, several = options.get("path"), options.get("replicas")
+    if (path is None) == (several is None):
+        raise ValueError("give either the option replicas or a path: load('/data/1')")
+    if path is not None:
+        return {broker_of(path): path}
+    try:
+        found = {int(id): paths for id, paths in json.loads(several or "").items()}
+    except (ValueError, AttributeError):
+        raise ValueError(
+            f'the option replicas is JSON such as {{"1": "/data/1"}}, not {several!r}'
+        ) from None
+    return found
 
 
 def _wants_values(options: Any) -> bool:
