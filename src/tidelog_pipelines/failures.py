@@ -115,6 +115,7 @@ def cause(words: str) -> str:
     return causes[-1] if causes else words.strip().partition("\n")[0][:200]
 
 
+DETAILS = " (use --log-level ERROR for details)"
 JVM_HAS_ENDED = (
     "Spark's JVM has ended. If it was out of memory, give it more with --driver-memory; "
     "complete batches are kept."
@@ -154,5 +155,5 @@ def sentence_for(error: Exception) -> str | None:
     if meaning := explain(str(error)):
         return meaning
     if reported := in_sparks_words(error):
-        return f"Spark reports: {reported} (use --log-level ERROR for details)"
+        return f"Spark reports: {reported}{DETAILS}"
     return None

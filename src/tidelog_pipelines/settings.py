@@ -102,7 +102,7 @@ def parse(kind: type[S], job: str, arguments: Sequence[str], about: str) -> S:
     parser = _parser(kind, job, about)
     flags = vars(parser.parse_args(arguments))
     config = flags.pop("config", None)
-    values = _environment(kind) | (_file(kind, config) if config else {}) | flags
+    values = environment(kind) | (_file(kind, config) if config else {}) | flags
     missing = [
         one.name
         for one in dataclasses.fields(kind)
@@ -187,7 +187,8 @@ def _scalar(kind: Any) -> Any:
     return get_args(kind)[0] if get_origin(kind) is tuple else kind
 
 
-def _environment(kind: type[S]) -> dict[str, Any]:
+def environment(kind: type[S]) -> dict[str, Any]:
+    """The settings that the environment gives."""
     found = {}
     for one in dataclasses.fields(kind):
         name = one.metadata.get("env")
@@ -208,11 +209,13 @@ def _file(kind: type[S], path: str) -> dict[str, Any]:
         one = known.get(key)
         if one is None:
             raise JobFailed(f"{path}: there is no setting {key!r}; there are {', '.join(known)}.")
-        values[one.name] = _from_toml(path, key, value, types[one.name], one.metadata["choices"])
+        name = f"{path}: {key}"
+        values[one.name] = typed(name, value, types[one.name], one.metadata["choices"])
     return values
 
 
-def _from_toml(path: str, key: str, value: Any, kind: Any, choices: tuple[str, ...]) -> Any:
+def typed(name: str, value: Any, kind: Any, choices: Sequence[str]) -> Any:
+    """A value of a setting, with its type checked; raises JobFailed with this name."""
     scalar, is_list = _scalar(kind), get_origin(kind) is tuple
     if is_list and not isinstance(value, list):
         value = [value]
@@ -220,7 +223,7 @@ def _from_toml(path: str, key: str, value: Any, kind: Any, choices: tuple[str, .
     if scalar is float:
         members = [float(member) if type(member) is int else member for member in members]
     if not all(type(member) is scalar for member in members):
-        raise JobFailed(f"{path}: {key} takes {scalar.__name__}, not {value!r}.")
+        raise JobFailed(f"{name} takes {scalar.__name__}, not {value!r}.")
     if choices and not set(members) <= set(choices):
-        raise JobFailed(f"{path}: {key} is one of {', '.join(choices)}, not {value!r}.")
+        raise JobFailed(f"{name} is one of {', '.join(choices)}, not {value!r}.")
     return tuple(members) if is_list else members[0]

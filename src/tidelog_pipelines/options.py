@@ -1,0 +1,114 @@
+"""The settings of a job as options of a Python function, and its errors as exceptions.
+
+An option has the name of its flag, `--like-this`, as `like_this`, with the same default, the same
+checks and the same environment variable. A new setting of a job is therefore an option at once.
+"""
+
+import dataclasses
+import inspect
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar, get_origin, get_type_hints
+
+from pyspark.sql.types import StructType
+
+from tidelog_pipelines.failures import DETAILS, JobFailed, sentence_for
+from tidelog_pipelines.settings import REQUIRED, S, environment, typed
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def settings_of(
+    kind: type[S], options: Mapping[str, Any], names: Collection[str], **fixed: Any
+) -> S:
+    """The settings of a job from options with these names; raises JobFailed."""
+    fields = {one.name: one for one in dataclasses.fields(kind) if one.name in names}
+    types = get_type_hints(kind)
+    values = {name: value for name, value in environment(kind).items() if name in fields}
+    for name, value in options.items():
+        if (one := fields.get(name)) is None:
+            raise JobFailed(f"there is no option {name!r}; there are {', '.join(fields)}.")
+        if value is not None:
+            plain = _plain(value, types[name], one.metadata["metavar"] or "")
+            values[name] = typed(name, plain, types[name], one.metadata["choices"])
+    values |= fixed
+    missing = [
+        name for name, one in fields.items() if one.default is REQUIRED and name not in values
+    ]
+    if missing:
+        raise JobFailed(f"an option is missing: {', '.join(missing)}.")
+    with sentences():
+        try:
+            return kind(**values)
+        except ValueError as error:
+            raise JobFailed(f"{error}.") from None
+
+
+def _plain(value: Any, kind: Any, metavar: str) -> Any:
+    """A value of Python as a flag or a file gives it."""
+    if isinstance(value, StructType):
+        return value.toDDL()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if get_origin(kind) is tuple:
+        if isinstance(value, Mapping):
+            return [f"{key}={_joined(one)}" for key, one in value.items()]
+        many = value if isinstance(value, list | tuple) else [value]
+        return [_plain(one, str, "") for one in many]
+    return _joined(value) if metavar.endswith(",...") else value
+
+
+def _joined(value: Any) -> Any:
+    """Several names in one text, as a flag has them."""
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        return ",".join(value)
+    return value
+
+
+FLAG = re.compile(r"(?<!\S)--([a-z]+(?:-[a-z]+)*)\b")
+
+
+@contextmanager
+def sentences() -> Iterator[None]:
+    """Raise every error that has a sentence for the user as JobFailed, in the words of Python."""
+    try:
+        yield
+    except Exception as error:
+        sentence = sentence_for(error)
+        if sentence is None:
+            raise
+        told = _in_python(sentence.removesuffix(DETAILS))
+        # The other error has the details, unless it is only the same sentence.
+        raise JobFailed(told) from (None if isinstance(error, JobFailed) else error)
+
+
+def _in_python(text: str) -> str:
+    """A text with the names of options in place of flags."""
+    return FLAG.sub(lambda flag: flag[1].replace("-", "_"), text)
+
+
+def takes(kind: type[S], names: Collection[str]) -> Callable[[F], F]:
+    """Show the options that a function takes as `**options` in its signature and its help."""
+
+    def decorate(function: F) -> F:
+        own = inspect.signature(function)
+        before = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        types = get_type_hints(kind)
+        fields = [one for one in dataclasses.fields(kind) if one.name in names]
+        after = [
+            inspect.Parameter(
+                one.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if one.default is REQUIRED else one.default,
+                annotation=types[one.name],
+            )
+            for one in fields
+        ]
+        function.__signature__ = own.replace(parameters=[*before, *after])  # type: ignore[attr-defined]
+        meanings = [f"    {one.name}: {_in_python(one.metadata['meaning'])}" for one in fields]
+        function.__doc__ = "\n".join([inspect.getdoc(function) or "", "", "Options:", *meanings])
+        return function
+
+    return decorate
