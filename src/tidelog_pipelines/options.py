@@ -50,20 +50,21 @@ def _plain(value: Any, kind: Any, metavar: str) -> Any:
     """A value of Python as a flag or a file gives it."""
     if isinstance(value, StructType):
         return value.toDDL()
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
     if get_origin(kind) is tuple:
         if isinstance(value, Mapping):
             return [f"{key}={_joined(one)}" for key, one in value.items()]
         many = value if isinstance(value, list | tuple) else [value]
-        return [_plain(one, str, "") for one in many]
+        return [os.fspath(one) if isinstance(one, os.PathLike) else one for one in many]
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
     return _joined(value) if metavar.endswith(",...") else value
 
 
 def _joined(value: Any) -> Any:
     """Several names in one text, as a flag has them."""
-    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
-        return ",".join(value)
+    many = isinstance(value, list | tuple)
+    if many and all(isinstance(one, str | os.PathLike) for one in value):
+        return ",".join(map(os.fspath, value))
     return value
 
 

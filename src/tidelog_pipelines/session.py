@@ -74,6 +74,16 @@ def spark_session(settings: SparkSettings, job: str = "tidelog") -> SparkSession
     return session
 
 
+def configuration() -> dict[str, str]:
+    """What every session needs at its start: the jars and the options."""
+    return {
+        **AT_START,
+        **ALWAYS,
+        "spark.jars": ",".join(map(str, jars())),
+        JAVA_OPTIONS: JVM,
+    }
+
+
 def _is_submitted() -> bool:
     """Whether spark-submit has started this process and its JVM."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
@@ -84,11 +94,9 @@ def _launch(settings: SparkSettings, chosen: dict[str, str]) -> dict[str, str]:
     master = settings.master or LOCAL
     os.environ["JAVA_HOME"] = str(java_home(cache_directory()))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    configuration = {
-        **AT_START,
-        **ALWAYS,
+    values = {
+        **configuration(),
         "spark.master": master,
-        "spark.jars": ",".join(map(str, jars())),
         "spark.ui.showConsoleProgress": "false",
     }
     if master.startswith("local"):
@@ -96,12 +104,12 @@ def _launch(settings: SparkSettings, chosen: dict[str, str]) -> dict[str, str]:
         os.environ["PYSPARK_PYTHON"] = sys.executable
         # Spark creates this directory at its start, by default in the working directory.
         warehouse = str(cache_directory() / "spark-warehouse")
-        configuration |= {**LOCALLY, "spark.sql.warehouse.dir": warehouse}
-        configuration[DRIVER_MEMORY] = settings.driver_memory or f"{driver_megabytes()}m"
+        values |= {**LOCALLY, "spark.sql.warehouse.dir": warehouse}
+        values[DRIVER_MEMORY] = settings.driver_memory or f"{driver_megabytes()}m"
     elif settings.driver_memory:
-        configuration[DRIVER_MEMORY] = settings.driver_memory
+        values[DRIVER_MEMORY] = settings.driver_memory
     own = f"-Dlog4j2.configurationFile={LOG4J.as_uri()} {JVM}"
-    return configuration | chosen | {JAVA_OPTIONS: f"{own} {chosen.get(JAVA_OPTIONS, '')}"}
+    return values | chosen | {JAVA_OPTIONS: f"{own} {chosen.get(JAVA_OPTIONS, '')}"}
 
 
 def driver_megabytes() -> int:

@@ -4,7 +4,7 @@ Invariant: a record is decoded completely, or is quarantined unchanged. Which of
 depends only on the record and the format. It does not depend on the table or on other records.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
@@ -71,8 +71,13 @@ ByPython = Json | Avro | Registered
 """The formats that Python code decodes."""
 
 
-def decoded(records: DataFrame, key: Raw | Text, value: Format) -> DataFrame:
-    """The records with decoded key and value, or with the reason why they cannot be decoded."""
+def decoded(
+    records: DataFrame, key: Raw | Text, value: Format, also: Sequence[str] = ()
+) -> DataFrame:
+    """The records with decoded key and value, or with the reason why they cannot be decoded.
+
+    `also` names further columns to keep.
+    """
     text_key = f.col("key").cast("string") if isinstance(key, Text) else f.col("key")
     examined = records.withColumn(REASON, _key_reason(key)).withColumn("key", text_key)
     match value:
@@ -83,8 +88,8 @@ def decoded(records: DataFrame, key: Raw | Text, value: Format) -> DataFrame:
                 VALUE, f.col(VALUE).cast("string")
             )
         case Json() | Avro() | Registered():
-            found = _decoded_by_python(examined, value)
-    columns = [name for name in (*RECORD_COLUMNS, RESCUED) if name in found.columns]
+            found = _decoded_by_python(examined, value, also)
+    columns = [name for name in (*also, *RECORD_COLUMNS, RESCUED) if name in found.columns]
     return found.select(*columns, f.to_date("timestamp").alias("date"), REASON)
 
 
@@ -112,16 +117,17 @@ def quarantined(records: DataFrame, key: Raw | Text, value: Format) -> DataFrame
     return found.where(f.col(REASON).isNotNull())
 
 
-def _decoded_by_python(examined: DataFrame, value: ByPython) -> DataFrame:
+def _decoded_by_python(examined: DataFrame, value: ByPython, also: Sequence[str]) -> DataFrame:
     kind, rescues = _value_type(examined, value), not isinstance(value, Avro)
-    others = [examined.schema[name] for name in RECORD_COLUMNS if name != VALUE]
+    others = [examined.schema[name] for name in (*also, *RECORD_COLUMNS) if name != VALUE]
     fields = [*others, StructField(REASON, StringType())]
     if kind.fields:  # a table cannot have an empty struct
         fields.append(StructField(VALUE, kind))
     if rescues:
         fields.append(StructField(RESCUED, StringType()))
     decode = python_decoding.rows(_decoder(value, kind), kind, rescues=rescues)
-    return examined.select(*RECORD_COLUMNS, REASON).mapInArrow(decode, StructType(fields))
+    taken = examined.select(*also, *RECORD_COLUMNS, REASON)
+    return taken.mapInArrow(decode, StructType(fields))
 
 
 def _decoder(value: ByPython, kind: StructType) -> python_decoding.MakeDecoder:

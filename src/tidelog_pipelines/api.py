@@ -1,0 +1,289 @@
+"""The pipeline as a library, for notebooks, for Spark Connect and for a user's own jobs.
+
+Options have the names, defaults and checks of the commands: `--like-this` is `like_this`. A
+function raises `JobFailed` with one sentence, and prints nothing. No session starts at import.
+docs/pipeline-api.md is the guide.
+"""
+
+import dataclasses
+import tempfile
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidelog_pipelines import session as sessions
+from tidelog_pipelines.failures import JobFailed
+from tidelog_pipelines.jobs import audit as audit_job
+from tidelog_pipelines.jobs import decode as decode_job
+from tidelog_pipelines.jobs import health as health_job
+from tidelog_pipelines.jobs import ingest as ingest_job
+from tidelog_pipelines.jobs.audit import Audited, AuditSettings
+from tidelog_pipelines.jobs.decode import Decoded
+from tidelog_pipelines.jobs.health import HealthSettings, HealthTables
+from tidelog_pipelines.jobs.ingest import IngestSettings
+from tidelog_pipelines.jobs.replay import DECODER
+from tidelog_pipelines.jobs.summary import Ingested, Start, counted
+from tidelog_pipelines.options import sentences, settings_of, takes
+from tidelog_pipelines.settings import SparkSettings, located
+from tidelog_pipelines.sinks.tables import FORMATS
+from tidelog_pipelines.sources.checkpoint import Checkpoint
+from tidelog_pipelines.sources.segments import SegmentsSource
+from tidelog_pipelines.streams import Caller
+from tidelog_pipelines.transformations.verdict import Verdict
+
+__all__ = [
+    "session",
+    "configuration",
+    "register",
+    "ingest",
+    "start_ingest",
+    "RunningIngest",
+    "Ingested",
+    "decode",
+    "Decoded",
+    "audit",
+    "Audited",
+    "Verdict",
+    "health",
+    "HealthTables",
+    "JobFailed",
+]
+
+Report = Callable[[str], None]
+"""Gets lines about the progress; `print`, for example."""
+
+
+def _names(kind: type[SparkSettings], *without: str) -> tuple[str, ...]:
+    """The options of a function that is given its session."""
+    left_out = {one.name for one in dataclasses.fields(SparkSettings)} | set(without)
+    return tuple(one.name for one in dataclasses.fields(kind) if one.name not in left_out)
+
+
+OF_SESSION = tuple(one.name for one in dataclasses.fields(SparkSettings))
+OF_INGEST = _names(IngestSettings, "once")
+OF_AUDIT = _names(AuditSettings)
+OF_HEALTH = _names(HealthSettings, "follow", "once", "every", "patience_seconds")
+
+
+# -- Sessions --------------------------------------------------------------------------------------
+
+
+@takes(SparkSettings, OF_SESSION)
+def session(**options: Any) -> SparkSession:
+    """A session with all that the pipeline needs, or the present one.
+
+    The first one on a machine fetches the jars.
+    """
+    settings = settings_of(SparkSettings, options, OF_SESSION)
+    with sentences():
+        found = sessions.spark_session(settings, "session")
+        register(found)
+    return found
+
+
+def configuration() -> dict[str, str]:
+    """The configuration that a session of your own needs at its start, with the jars."""
+    with sentences():
+        return sessions.configuration()
+
+
+def register(spark: SparkSession) -> None:
+    """Make `spark.read.format("segments")` known, which reads the files of brokers."""
+    spark.dataSource.register(SegmentsSource)
+
+
+UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
+TIME_ZONE = "spark.sql.session.timeZone"
+
+
+def _require_utc(spark: SparkSession) -> None:
+    zone = spark.conf.get(TIME_ZONE)
+    if zone not in UTC:
+        raise JobFailed(
+            f"the session's time zone is {zone}, and the pipeline's dates are in UTC: "
+            f"spark.conf.set('{TIME_ZONE}', 'UTC')."
+        )
+
+
+def _is_connected(spark: SparkSession) -> bool:
+    """Whether this is a session of Spark Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def _quiet(line: str) -> None:
+    """Drop a line about the progress."""
+
+
+# -- From topic to table ---------------------------------------------------------------------------
+
+
+@takes(IngestSettings, OF_INGEST)
+def ingest(spark: SparkSession, *, report: Report = _quiet, **options: Any) -> Ingested:
+    """Write all present records of topics to tables, each record once, as `pipeline ingest --once`.
+
+    Ctrl-C ends it in order, and raises KeyboardInterrupt; the next call continues from there.
+    """
+    run = _Run(spark, _ingest_settings(spark, options, once=True))
+    with sentences():
+        if not run(Caller(report)):
+            raise KeyboardInterrupt
+        return run.counted()
+
+
+@takes(IngestSettings, OF_INGEST)
+def start_ingest(
+    spark: SparkSession, *, report: Report = _quiet, **options: Any
+) -> "RunningIngest":
+    """Start to write the records of topics to tables, as they arrive, in the background."""
+    return RunningIngest(_Run(spark, _ingest_settings(spark, options, once=False)), report)
+
+
+def _ingest_settings(spark: SparkSession, options: dict[str, Any], once: bool) -> IngestSettings:
+    _require_utc(spark)
+    # With a remote, the settings refuse options that a server cannot have.
+    remote = "sc://" if _is_connected(spark) else ""
+    return settings_of(IngestSettings, options, OF_INGEST, once=once, remote=remote)
+
+
+class _Run:
+    """One run of ingest, and the state before it."""
+
+    def __init__(self, spark: SparkSession, settings: IngestSettings) -> None:
+        self._spark = spark
+        self._settings = settings
+        with sentences():
+            ingest_job.require(settings)
+            self._checkpoint = Checkpoint(spark, settings.checkpoint_path)
+            self._start = Start.of(self._checkpoint)
+
+    def __call__(self, caller: Caller) -> bool:
+        return ingest_job.run(self._spark, self._settings, caller)
+
+    def counted(self) -> Ingested:
+        tables = FORMATS[self._settings.format](self._spark, located(self._settings.out))
+        return counted(self._start, self._checkpoint, tables)
+
+
+class RunningIngest:
+    """An ingest in the background. As a context manager, it stops at the end of the block."""
+
+    def __init__(self, run: _Run, report: Report) -> None:
+        self._run = run
+        self._queries: list[StreamingQuery] = []
+        self._stop = threading.Event()
+        self._has_begun = threading.Event()
+        self._failure: BaseException | None = None
+        caller = Caller(report, self._begin, self._stop)
+        self._thread = threading.Thread(target=self._work, args=(caller,), daemon=True)
+        self._thread.start()
+        self._has_begun.wait()
+        if self._failure is not None:
+            self.wait()
+
+    @property
+    def query(self) -> StreamingQuery:
+        """Spark's query. After a failure of the cluster, the job starts another one."""
+        return self._queries[-1]
+
+    @property
+    def is_active(self) -> bool:
+        return self._thread.is_alive()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for the end, which only a failure or `stop` brings. -> whether it has come.
+
+        Raises JobFailed if the job has failed.
+        """
+        self._thread.join(seconds)
+        if self.is_active:
+            return False
+        if self._failure is not None:
+            raise self._failure
+        return True
+
+    def stop(self) -> Ingested:
+        """Stop the job. -> what it has written; the next run repeats an incomplete micro-batch."""
+        self._stop.set()
+        self.wait()
+        with sentences():
+            return self._run.counted()
+
+    def __enter__(self) -> "RunningIngest":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _begin(self, query: StreamingQuery) -> None:
+        self._queries.append(query)
+        self._has_begun.set()
+
+    def _work(self, caller: Caller) -> None:
+        try:
+            with sentences():
+                self._run(caller)
+        except BaseException as failure:
+            self._failure = failure
+        finally:
+            self._has_begun.set()
+
+
+# -- Without tables --------------------------------------------------------------------------------
+
+
+@takes(IngestSettings, DECODER)
+def decode(records: DataFrame, **options: Any) -> Decoded:
+    """Decode the records of a DataFrame, or of a stream, as `ingest` does.
+
+    The DataFrame has Kafka's columns: topic, partition, offset, timestamp, key, value, and headers
+    if there are any. Filter it by topic first, because each topic has its own columns.
+    """
+    _require_utc(records.sparkSession)
+    settings = settings_of(IngestSettings, options, DECODER, out=".", pattern=".*")
+    with sentences():
+        return decode_job.decode(records, settings)
+
+
+@takes(AuditSettings, OF_AUDIT)
+def audit(spark: SparkSession, *, report: Report = _quiet, **options: Any) -> Audited:
+    """Compare the acknowledged records of ledgers with the content of their topics.
+
+    Without `out`, the tables of findings exist until this process ends.
+    """
+    _require_utc(spark)
+    settings = settings_of(AuditSettings, options, OF_AUDIT)
+    if _is_connected(spark) and not settings.out:
+        raise JobFailed("through Spark Connect, audit needs out, a directory of the server's.")
+    with sentences():
+        return audit_job.audited(spark, settings, settings.out or _scratch(), report)
+
+
+_SCRATCH: list[tempfile.TemporaryDirectory[str]] = []
+"""Temporary directories, which Python removes at its end."""
+
+
+def _scratch() -> str:
+    _SCRATCH.append(tempfile.TemporaryDirectory(prefix="tidelog-audit-"))
+    return _SCRATCH[-1].name
+
+
+@takes(HealthSettings, OF_HEALTH)
+def health(spark: SparkSession, *, report: Report = _quiet, **options: Any) -> HealthTables:
+    """Tables about the replication of a cluster, from all its replication events so far."""
+    _require_utc(spark)
+    settings = settings_of(HealthSettings, options, OF_HEALTH)
+    with sentences():
+        tables = health_job.found(spark, settings)
+        if settings.out:
+            health_job.keep(tables, settings.out, report)
+    return tables

@@ -1,0 +1,33 @@
+"""Stands for a directory of tables where records are decoded, but not written."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import DataType
+
+from tidelog_pipelines.sinks.tables import Batch, Columns, Tables
+
+
+class NoTables(Tables):
+    """No table exists, and nothing is kept."""
+
+    format = "none"
+    can_widen = True
+
+    def rows(self, name: str) -> DataFrame | None:
+        return None
+
+    def append(
+        self, name: str, rows: DataFrame, batch: Batch, part: str = "", by: Columns = ("date",)
+    ) -> int:
+        return 0
+
+    def not_of(self, rows: DataFrame, batch: Batch) -> DataFrame:
+        return rows
+
+    def widen(self, name: str, columns: object, kind: DataType) -> None:
+        """Do nothing: there is no column of another type."""
+
+    def compact(self, name: str) -> None:
+        """Do nothing: there are no files."""
+
+    def _read(self, path: str) -> DataFrame:
+        raise NotImplementedError("there are no tables to read")
