@@ -8,6 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
 from pyspark.testing import assertDataFrameEqual
 from tests.pipelines import records
 from tests.pipelines.event_stories import a_bad_day
@@ -100,7 +101,7 @@ def test_a_topic_becomes_a_table_now_and_as_records_arrive(
 def test_what_cannot_start_is_refused_in_one_sentence(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
-    options = {"bootstrap_server": cluster.bootstrap, "out": tmp_path}
+    options: dict[str, Any] = {"bootstrap_server": cluster.bootstrap, "out": tmp_path}
     with pytest.raises(api.JobFailed, match=r"^topic nobody-wrote does not exist at "):
         api.ingest(spark, **options, topics="nobody-wrote")
     (tmp_path / "a-file").touch()
@@ -129,6 +130,9 @@ def test_any_dataframe_with_the_columns_of_kafka_is_decoded(spark: SparkSession)
     assert found.rows.columns[:3] == ["topic", "partition", "offset"]
     (bad,) = found.quarantine.collect()
     assert (bad["offset"], bytes(bad["value"]), bad["reason"]) == (2, b"{", "the value is not JSON")
+    schema = StructType().add("some id", "long")
+    (typed,) = api.decode(frame(spark, '{"some id":1}'), schema=schema).rows.collect()
+    assert typed["value"] == Row(**{"some id": 1})
     few = api.decode(frame(spark, "12345"), value_format="string", key_format="raw").rows
     assert [(bytes(row["key"]), row["value"]) for row in few.collect()] == [(b"k", "12345")]
     (long,) = api.decode(frame(spark, '{"id":1}'), max_value_bytes=5).quarantine.collect()

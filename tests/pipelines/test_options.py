@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException
-from pyspark.sql.types import LongType, StructType
 
 from tidelog_pipelines import api
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs.audit import AuditSettings
 from tidelog_pipelines.jobs.ingest import IngestSettings
+from tidelog_pipelines.jobs.replay import DECODER
 from tidelog_pipelines.options import sentences, settings_of
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -30,12 +30,11 @@ def test_values_of_python_become_settings(monkeypatch: pytest.MonkeyPatch) -> No
     found = ingest(
         topics=["a", "b"],
         out=Path("lake"),
-        schema=StructType().add("some id", LongType()),
         kafka={"security.protocol": "SSL"},
         max_depth=7,
         message=None,
     )
-    assert (found.topics, found.out, found.schema) == ("a,b", "lake", "`some id` BIGINT")
+    assert (found.topics, found.out) == ("a,b", "lake")
     assert (found.kafka, found.max_depth) == (("security.protocol=SSL",), 7)
     assert (found.message, found.bootstrap_server) == ("", "environment:1")
     servers = ingest(topics="a", bootstrap_server=["x:1", "y:1"]).bootstrap_server
@@ -102,7 +101,7 @@ def test_every_setting_of_a_command_is_an_option_with_its_meaning() -> None:
     assert shown["out"].default is inspect.Parameter.empty
     assert shown["every"].default == "2 seconds"
     assert "value_format: how values are decoded" in (api.ingest.__doc__ or "")
-    assert set(inspect.signature(api.decode).parameters) == {"records", *api.DECODER}
+    assert set(inspect.signature(api.decode).parameters) == {"records", *DECODER}
 
 
 def test_the_page_explains_every_public_name() -> None:

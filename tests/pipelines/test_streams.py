@@ -1,9 +1,13 @@
-"""Reads the progress reports of a query, and prints them."""
+"""Reads the progress reports of a query, prints them, and lets a caller stop the query."""
 
 import json
+from threading import Event
 from types import SimpleNamespace
+from typing import Any
 
-from tidelog_pipelines.streams import line, read_progress
+from pyspark.errors import StreamingQueryException
+
+from tidelog_pipelines.streams import Caller, line, read_progress, run
 
 
 def progress(**more: object) -> SimpleNamespace:
@@ -47,3 +51,31 @@ def test_lag_and_late_records_are_told() -> None:
         "batch 3: 4 records in 0.5 s (8/s), up to 1,200 behind in a partition, "
         "2 too late for their window, 3 left out because they could not be decoded"
     )
+
+
+class Unreachable:
+    """A query that ends because no broker answers."""
+
+    isActive = False  # noqa: N815
+    recentProgress: tuple[()] = ()  # noqa: N815
+
+    def awaitTermination(self, timeout: int | None = None) -> bool:  # noqa: N802
+        raise StreamingQueryException("TimeoutException: no answer")
+
+
+def test_a_caller_stops_a_job_that_waits_for_the_cluster() -> None:
+    stop, lines, queries = Event(), list[str](), list[Any]()
+
+    def report(line: str) -> None:
+        lines.append(line)
+        stop.set()
+
+    def start() -> list[Any]:
+        return [Unreachable()]
+
+    assert not run(start, lambda progress: None, 300, Caller(report, queries.append, stop))
+    assert len(queries) == 1
+    assert [line.partition(";")[0] for line in lines] == [
+        "tidelog: no broker answers (TimeoutException: no answer)",
+        "tidelog: interrupted",
+    ]
