@@ -9,7 +9,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
-from pyspark.testing import assertDataFrameEqual
 from tests.pipelines import records
 from tests.pipelines.event_stories import a_bad_day
 from tests.pipelines.segment_writing import NOW, write_segment
@@ -20,6 +19,7 @@ from tidelog.protocol.records.records import Record, build_batch
 from tidelog.testing import Cluster
 from tidelog_pipelines import api
 
+BAD = "quarantine"
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 KAFKA = (
     "topic STRING, partition BIGINT, offset BIGINT, timestamp TIMESTAMP, key STRING, value STRING"
@@ -63,8 +63,12 @@ def test_a_topic_becomes_a_table_now_and_as_records_arrive(
         spark.read.format("kafka").options(**of_kafka, includeHeaders="true").load()
     )
     tables = spark.read.format("delta")
-    assertDataFrameEqual(decoded.rows.drop("topic"), tables.load(f"{tmp_path}/lake/tables/{topic}"))
-    assertDataFrameEqual(decoded.quarantine, tables.load(f"{tmp_path}/lake/quarantine"))
+    for one, path in ((decoded.rows.drop("topic"), f"tables/{topic}"), (decoded.quarantine, BAD)):
+        table = tables.load(f"{tmp_path}/lake/{path}")
+        assert (one.columns, one.orderBy("offset").collect()) == (
+            table.columns,
+            table.orderBy("offset").collect(),
+        )
 
     stream = spark.readStream.format("kafka").options(**of_kafka, startingOffsets="earliest").load()
     with pytest.raises(
@@ -187,10 +191,8 @@ def test_segments_are_read_decoded_and_audited(spark: SparkSession, tmp_path: Pa
 def test_health_has_a_table_for_each_question(spark: SparkSession, tmp_path: Path) -> None:
     events = tmp_path / "events.jsonl"
     events.write_text("\n".join(a_bad_day(partitions=4, every=600)) + "\n")
-    tables = api.health(spark, events=events, out=tmp_path / "tables")
+    tables = api.health(spark, events=events)
     assert {(row["topic"], row["broker"]) for row in tables.flapping.collect()} == {("orders", 3)}
-    kept = spark.read.format("delta").load(f"{tmp_path}/tables/failovers")
-    assertDataFrameEqual(kept, tables.failovers)
     events.write_text("")
     with pytest.raises(api.JobFailed, match="no replication event was found"):
         api.health(spark, events=events)
