@@ -46,7 +46,7 @@ def test_everything_works_or_is_refused_in_one_sentence(
         "quarantine": 1,
         "segments": 1,
         "audit": ["acknowledged 2, lost 1, duplicated 0", 1],
-        "flapping": [3],
+        "flapping": [3, 3],
         "refused": [
             "through Spark Connect, audit needs out, a directory of the server's.",
             "metrics_port does not work with remote: a server runs the batches.",

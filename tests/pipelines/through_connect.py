@@ -15,10 +15,13 @@ from tests.pipelines.event_stories import a_bad_day
 from tidelog_pipelines import api
 from tidelog_pipelines.jars import cache_directory
 from tidelog_pipelines.java import java_home
+from tidelog_pipelines.session import JAVA_OPTIONS
 
 SMALL = {
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
     "spark.ui.enabled": "false",
     "spark.driver.memory": "1g",
     "spark.driver.host": "127.0.0.1",
@@ -32,7 +35,9 @@ def session() -> SparkSession:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["SPARK_TESTING"] = "1"  # a free port, because other tests may run at the same time
     builder = SparkSession.builder.remote("local[2]")
-    for key, value in {**api.configuration(), **SMALL}.items():
+    needed = api.configuration()
+    needed[JAVA_OPTIONS] += " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    for key, value in {**needed, **SMALL}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
