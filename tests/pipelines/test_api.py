@@ -193,6 +193,6 @@ def test_health_has_a_table_for_each_question(spark: SparkSession, tmp_path: Pat
     events.write_text("\n".join(a_bad_day(partitions=4, every=600)) + "\n")
     tables = api.health(spark, events=events)
     assert {(row["topic"], row["broker"]) for row in tables.flapping.collect()} == {("orders", 3)}
-    events.write_text("")
+    events.write_text("")  # the cache of the first call must not answer the second
     with pytest.raises(api.JobFailed, match="no replication event was found"):
         api.health(spark, events=events)

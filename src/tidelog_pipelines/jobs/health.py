@@ -93,13 +93,18 @@ class HealthTables(NamedTuple):
 
 def found(spark: SparkSession, settings: HealthSettings) -> HealthTables:
     """The tables of all recorded events, which Spark caches. Raises if there is no event."""
-    events = recorded_events(spark, settings, settings.events).cache()
+    events = _cached_anew(recorded_events(spark, settings, settings.events))
     if events.isEmpty():
         raise JobFailed(
             "no replication event was found; a cluster that records none can be watched with "
             "`tidelog observe`."
         )
-    return HealthTables(**batch_tables(events, DataFrame.cache))
+    return HealthTables(**batch_tables(events, _cached_anew))
+
+
+def _cached_anew(table: DataFrame) -> DataFrame:
+    """A cached table. Spark would take the cache of an earlier call, although a file has grown."""
+    return table.unpersist().cache()
 
 
 def keep(tables: HealthTables, out: str, report: Callable[[str], None]) -> None:
