@@ -17,14 +17,23 @@ import tempfile
 import time
 from pathlib import Path
 
+import pyspark
+
 from tidelog_pipelines.failures import JobFailed
 
-COORDINATES = (
-    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
-    "org.apache.spark:spark-avro_2.13:4.0.2",
-    "io.delta:delta-spark_4.0_2.13:4.4.0",
-)
-"""Pinned to Spark's release line. docs/adr/0009 explains this choice."""
+LINES = {
+    "4.0": (
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
+        "org.apache.spark:spark-avro_2.13:4.0.2",
+        "io.delta:delta-spark_4.0_2.13:4.4.0",
+    ),
+    "4.1": (
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1",
+        "org.apache.spark:spark-avro_2.13:4.1.1",
+        "io.delta:delta-spark_4.1_2.13:4.4.0",
+    ),
+}
+"""The coordinates by Spark's release line. docs/adr/0009 explains the lines and versions."""
 
 SHIPPED = (
     "com.fasterxml.jackson.core:*",
@@ -54,11 +63,22 @@ def cache_directory() -> Path:
     return Path(base).expanduser() / "tidelog"
 
 
+def coordinates(version: str = pyspark.__version__) -> tuple[str, ...]:
+    """The jars that this PySpark needs."""
+    line = ".".join(version.split(".")[:2])
+    if line not in LINES:
+        raise JobFailed(
+            f"PySpark {version} is installed, and the pipeline works with {' and '.join(LINES)}: "
+            f"pip install 'pyspark~={min(LINES)}.0'."
+        )
+    return LINES[line]
+
+
 def jars() -> list[Path]:
     """The jars. The first use fetches them and prints a line on stderr."""
     if named := os.environ.get(NAMED_BY_THE_USER):
         return sorted(Path(named).glob("*.jar"))
-    wanted = hashlib.sha256("\n".join([*COORDINATES, *SHIPPED]).encode()).hexdigest()[:12]
+    wanted = hashlib.sha256("\n".join([*coordinates(), *SHIPPED]).encode()).hexdigest()[:12]
     home = cache_directory() / f"spark-jars-{wanted}"
     if not home.is_dir():
         home.parent.mkdir(parents=True, exist_ok=True)
@@ -107,7 +127,7 @@ def _resolve(scratch: Path) -> None:
     os.environ["JAVA_HOME"] = str(java_home(cache_directory()))
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.Builder().master("local[1]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.jars.packages", ",".join(COORDINATES))
+    builder = builder.config("spark.jars.packages", ",".join(coordinates()))
     builder = builder.config("spark.jars.excludes", ",".join(SHIPPED))
     builder = builder.config("spark.jars.ivy", str(scratch / "ivy"))
     builder = builder.config("spark.sql.warehouse.dir", str(scratch / "warehouse"))

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from tidelog_pipelines import jars
@@ -37,3 +38,14 @@ def test_the_session_has_them_from_the_cache(monkeypatch: pytest.MonkeyPatch) ->
     }
     monkeypatch.setattr(sys, "executable", "/bin/false")  # a second fetch would fail
     assert jars.jars() == found
+
+
+def test_the_jars_are_of_the_installed_line() -> None:
+    for line in jars.LINES:
+        of_spark = [one for one in jars.coordinates(f"{line}.9") if one.startswith("org.apache.")]
+        assert [one.rpartition(":")[2].rpartition(".")[0] for one in of_spark] == [line] * 2
+    assert any(pyspark.__version__.startswith(line) for line in jars.LINES)
+    with pytest.raises(
+        JobFailed, match=r"^PySpark 3\.5\.1 is installed, and the pipeline works with"
+    ):
+        jars.coordinates("3.5.1")
