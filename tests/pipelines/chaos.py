@@ -122,6 +122,9 @@ class Driver:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def wait(self) -> int:
         assert self._process is not None
         return self._process.wait(PATIENCE_SECONDS)

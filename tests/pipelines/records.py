@@ -19,6 +19,15 @@ class Ack(NamedTuple):
     partition: int
     offset: int
     value: bytes | None
+    key: bytes | None = None
+
+
+class Sent(NamedTuple):
+    """A record to write; the key selects its partition."""
+
+    key: str | None
+    value: bytes | str | None
+    timestamp: int
 
 
 def admin(bootstrap: str) -> AdminClient:
@@ -70,6 +79,20 @@ def produce(
     headers: dict[str, bytes] | None = None,
 ) -> list[Ack]:
     """Write these values, and wait until each is acknowledged by all in-sync replicas."""
+    return _written(bootstrap, topic, ((key, value, timestamp) for value in values), headers or {})
+
+
+def produce_keyed(bootstrap: str, topic: str, messages: Iterable[Sent]) -> list[Ack]:
+    """Write these records in this order, and wait as `produce` does."""
+    return _written(bootstrap, topic, messages, {})
+
+
+def _written(
+    bootstrap: str,
+    topic: str,
+    messages: Iterable[tuple[str | bytes | None, bytes | str | None, int]],
+    headers: dict[str, bytes],
+) -> list[Ack]:
     acks: list[Ack] = []
 
     def delivered(problem: KafkaError | None, message: Message) -> None:
@@ -77,10 +100,12 @@ def produce(
         offset, partition = message.offset(), message.partition()
         assert offset is not None
         assert partition is not None
-        acks.append(Ack(partition, offset, message.value()))
+        key = message.key()
+        assert not isinstance(key, str)
+        acks.append(Ack(partition, offset, message.value(), key))
 
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 5, **QUIET})
-    for value in values:
+    for key, value, timestamp in messages:
         while True:
             try:
                 producer.produce(
@@ -88,7 +113,7 @@ def produce(
                     value,
                     key,
                     timestamp=timestamp,
-                    headers=headers or {},
+                    headers=headers,
                     on_delivery=delivered,
                 )
                 break

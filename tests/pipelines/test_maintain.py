@@ -27,6 +27,8 @@ def test_rows_expire_files_are_merged_and_old_ones_removed(
     for number, day in enumerate((today, today, YEARS_AGO.date())):
         rows = lake.tables.frame([(0, number, "k", day)], ROW)
         lake.tables.append("tables/t", rows.coalesce(1), Batch("q", number))
+    gone = lake.tables.frame([(0, 9, "k", YEARS_AGO.date())], ROW)  # a remembered delete stays
+    lake.tables.append("deleted/t", gone.coalesce(1), Batch("q", 0))
     lake.quarantine(
         Bad("t", 0, 7, b"x", "old", time=YEARS_AGO),
         Bad("t", 0, 8, b"x", "without a time", time=None),
@@ -55,6 +57,7 @@ def test_rows_expire_files_are_merged_and_old_ones_removed(
     other.join()
     assert capsys.readouterr().out.splitlines() == [
         "tables/t: 1 rows expired, 2 files compacted to 1, 3 old files removed",
+        "deleted/t: 0 rows expired, 0 files compacted to 0, 0 old files removed",
         "quarantine: 1 rows expired, 0 files compacted to 0, 1 old files removed",
     ]
     assert lake.rows("tables/t", "offset") == [(0,), (1,)]

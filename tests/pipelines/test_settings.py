@@ -83,6 +83,22 @@ def test_flags_win_over_the_file_and_the_file_over_the_environment(
             ["--out", "o", "--topics", "t", "--format", "parquet", "--partition-by", "none"],
             "--partition-by needs --format delta",
         ),
+        (
+            ["--out", "o", "--topics", "t", "--format", "parquet", "--mode", "upsert"],
+            "--mode upsert needs --format delta",
+        ),
+        (["--out", "o", "--topics", "t", "--mode", "merge"], "invalid choice: 'merge'"),
+        (
+            ["--out", "o", "--topics", "t", "--envelope", "debezium"],
+            "--envelope debezium needs --mode upsert or history",
+        ),
+        (
+            [
+                *("--out", "o", "--topics", "t", "--mode", "history", "--envelope", "debezium"),
+                *("--value-format", "string"),
+            ],
+            "--envelope debezium is for --value-format json, and avro with --schema-registry",
+        ),
     ],
 )
 def test_a_wrong_command_line_ends_with_a_sentence(

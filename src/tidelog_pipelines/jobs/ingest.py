@@ -16,16 +16,19 @@ from tidelog_pipelines.jobs.ingest_metrics import served
 from tidelog_pipelines.jobs.ingestion import Ingestion, compact
 from tidelog_pipelines.jobs.plan import Plan
 from tidelog_pipelines.jobs.summary import INTERRUPTED, summarized
+from tidelog_pipelines.jobs.value_columns import UNWRAPPED
 from tidelog_pipelines.jobs.value_formats import ValueSource, registry_plan, value_format
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import KafkaSettings, check_times, located, parse, setting
 from tidelog_pipelines.sinks.claims import claimed, turn
 from tidelog_pipelines.sinks.group_offsets import GroupOffsets
 from tidelog_pipelines.sinks.identities import Identities
+from tidelog_pipelines.sinks.modes import APPEND, MODES
 from tidelog_pipelines.sinks.tables import FORMATS
 from tidelog_pipelines.sources.checkpoint import Checkpoint, parse_ends
 from tidelog_pipelines.sources.kafka import Subscription, Topics, stream
 from tidelog_pipelines.sources.registry import Registry, RegistryClient
+from tidelog_pipelines.transformations.values.debezium import ENVELOPES, NO_ENVELOPE
 from tidelog_pipelines.transformations.values.decoding import Raw, Text
 from tidelog_pipelines.transformations.values.strict_json import DEFAULT_LIMITS, MOST_DEPTH, Limits
 
@@ -123,9 +126,21 @@ class IngestSettings(KafkaSettings):
     )
 
     partition_by: str = setting(
-        "date",
-        choices=("date", "partition", "none"),
-        meaning="the column that partitions the files of a new Delta table",
+        "auto",
+        choices=("auto", "date", "partition", "none"),
+        meaning="the column that partitions the files of a new Delta table; auto is date, and none "
+        "if rows change by key",
+    )
+    mode: str = setting(
+        APPEND,
+        choices=MODES,
+        meaning="append: a row per record; upsert: a row per key, that of its newest record, and "
+        "none if that has no value; history: a row per record, with the time of its validity",
+    )
+    envelope: str = setting(
+        NO_ENVELOPE,
+        choices=ENVELOPES,
+        meaning="the envelope of values: the row after the change is the value; not with append",
     )
     dead_letter_topic: str = setting(
         "", metavar="NAME", meaning="send quarantined records to this topic, too, at least once"
@@ -159,11 +174,34 @@ class IngestSettings(KafkaSettings):
                 "--starting-offsets is earliest, latest, or JSON such as "
                 f'{{"orders":{{"0":23}}}}, not {self.starting_offsets!r}'
             )
-        if self.format == "parquet" and self.partition_by != "date":
+        if self.format == "parquet" and self.partition_by not in ("auto", "date"):
             raise ValueError("--partition-by needs --format delta")
+        self._check_mode()
         if self.dead_letter_topic and self.subscription.covers(self.dead_letter_topic):
             raise ValueError("--dead-letter-topic is one of the topics that the job reads")
         check_times(every=self.every)
+
+    def _check_mode(self) -> None:
+        if self.mode != APPEND and self.format == "parquet":
+            raise ValueError(f"--mode {self.mode} needs --format delta")
+        if self.envelope == NO_ENVELOPE:
+            return
+        if self.mode == APPEND:
+            raise ValueError(
+                f"--envelope {self.envelope} needs --mode upsert or history; --mode append stores "
+                "envelopes as they are"
+            )
+        is_registered = self.value_format == "avro" and self.schema_registry
+        if self.value_format != "json" and not is_registered:
+            raise ValueError(f"--envelope {self.envelope} is for {UNWRAPPED}")
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The columns that partition new tables."""
+        # The date of a row changes with its record, so rows would move between the partitions.
+        automatic = "date" if self.mode == APPEND else "none"
+        chosen = automatic if self.partition_by == "auto" else self.partition_by
+        return () if chosen == "none" else (chosen,)
 
     @property
     def limits(self) -> Limits:
@@ -328,7 +366,9 @@ def plan(settings: IngestSettings) -> Plan:
         limits=settings.limits,
         most_fields=settings.max_fields,
         dead_letter_topic=settings.dead_letter_topic,
-        partition_by=() if settings.partition_by == "none" else (settings.partition_by,),
+        partition_by=settings.partition_columns,
+        mode=settings.mode,
+        envelope=settings.envelope,
     )
 
 

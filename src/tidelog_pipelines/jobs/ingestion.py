@@ -3,7 +3,8 @@
 A record is written once for two reasons. (1) A batch that is run again covers the same records, and
 the table recognises it. (2) Records that another checkpoint or another decoder has written, to the
 table or to quarantine, are left out, by partition and offset. After the first batch of a run, the
-second check costs nothing while batches begin where the table ends.
+second check costs nothing while batches begin where the table ends. Tables whose rows change by key
+need neither: `sinks/keyed.py`.
 """
 
 from collections.abc import Callable
@@ -17,12 +18,13 @@ from pyspark.sql.types import StructType
 from tidelog_pipelines import streams
 from tidelog_pipelines.failures import JobFailed, cause
 from tidelog_pipelines.jobs import isolation
-from tidelog_pipelines.jobs.plan import Plan, decoder_of, table_of
+from tidelog_pipelines.jobs.plan import Plan, decoder_of, key_of, table_of, target_of
 from tidelog_pipelines.jobs.value_columns import ValueColumns
-from tidelog_pipelines.sinks import dead_letters
+from tidelog_pipelines.sinks import dead_letters, deletes, keyed, replayed
 from tidelog_pipelines.sinks.claims import turn
 from tidelog_pipelines.sinks.columns import check_columns
 from tidelog_pipelines.sinks.identities import Identities
+from tidelog_pipelines.sinks.modes import APPEND, Mode, check_mode
 from tidelog_pipelines.sinks.tables import FORMATS, RECORD, Batch, Tables, unseen, within
 from tidelog_pipelines.sources.checkpoint import Checkpoint, Span
 from tidelog_pipelines.sources.kafka import Topics, earliest, table_of_spans
@@ -34,6 +36,7 @@ from tidelog_pipelines.transformations.values.decoding import (
     decoded,
     quarantined,
     table_rows,
+    with_deletes,
 )
 
 QUARANTINE = "quarantine"
@@ -65,7 +68,7 @@ class _Run:
     query_id: str
     columns: ValueColumns
     ends: dict[str, dict[int, int]] = field(default_factory=dict)
-    """By table and partition, the offset after the last row."""
+    """By table and partition, the offset after the last row; quarantine, by topic."""
 
 
 class Ingestion:
@@ -169,6 +172,9 @@ class Ingestion:
         )
 
     def _write_topic(self, run: _Run, part: Part) -> None:
+        if self._plan.mode != APPEND:
+            self._apply(run, part)
+            return
         name = table_of(part.topic)
         value, existing = run.columns.prepare(part.topic, part.records, part.batch)
         rows = table_rows(decoded(part.records, self._plan.key, value))
@@ -176,6 +182,7 @@ class Ingestion:
         # An earlier run may have begun the first batch of this one, with another decoder.
         may_be_written = name not in run.ends
         if existing is not None:
+            check_mode(part.topic, existing.schema, Mode())
             check_columns(part.topic, existing.schema, rows.schema)
             if self._overlaps(run, name, existing, part.spans):
                 may_be_written = True
@@ -193,8 +200,30 @@ class Ingestion:
             # Some are bad, were already written, or are not records (compaction gaps, markers).
             self._quarantine(run, part, value, old)
 
+    def _apply(self, run: _Run, part: Part) -> None:
+        """Change the rows of the keys of these records."""
+        value, existing = run.columns.prepare(part.topic, part.records, part.batch)
+        examined = decoded(with_deletes(part.records), key_of(self._plan), value)
+        if (bad := self._quarantined_before(run, part)) is not None:
+            examined = unseen(examined, bad)
+        target = target_of(self._plan, part.topic)
+        applied = keyed.apply(run.tables, target, existing, examined)
+        self.rows += applied.changed
+        if applied.refused or part.unreadable is not None:
+            moved = replayed.of_topic(run.tables, part.topic, part.spans)
+            self._quarantine(run, part, value, moved)
+
+    def _quarantined_before(self, run: _Run, part: Part) -> DataFrame | None:
+        """The records of this part that an earlier run has put into quarantine."""
+        name = f"{QUARANTINE}/{part.topic}"
+        if name not in run.ends:
+            existing = run.tables.rows(QUARANTINE)
+            of_topic = None if existing is None else existing.where(f.col("topic") == part.topic)
+            run.ends[name] = {} if of_topic is None else _ends(of_topic)
+        return self._in_quarantine(run, part) if _begin_before(run.ends[name], part.spans) else None
+
     def _quarantine(self, run: _Run, part: Part, value: Format, in_table: DataFrame | None) -> None:
-        bad = quarantined(part.records, self._plan.key, value)
+        bad = quarantined(part.records, key_of(self._plan), value)
         if part.unreadable is not None:
             bad = bad.unionByName(part.unreadable)
         if (existing := self._in_quarantine(run, part)) is not None:
@@ -218,14 +247,23 @@ class Ingestion:
     def _overlaps(self, run: _Run, name: str, existing: DataFrame, spans: list[Span]) -> bool:
         """Whether a batch begins before the end of the table."""
         if name not in run.ends:
-            last = existing.groupBy("partition").agg(f.max("offset").alias("last")).collect()
-            run.ends[name] = {row["partition"]: row["last"] + 1 for row in last}
-        ends = run.ends[name]
-        return any(span.start < ends.get(span.partition, 0) for span in spans)
+            run.ends[name] = _ends(existing)
+        return _begin_before(run.ends[name], spans)
+
+
+def _ends(rows: DataFrame) -> dict[int, int]:
+    """By partition, the offset after the last row."""
+    last = rows.groupBy("partition").agg(f.max("offset").alias("last")).collect()
+    return {row["partition"]: row["last"] + 1 for row in last}
+
+
+def _begin_before(ends: dict[int, int], spans: list[Span]) -> bool:
+    return any(span.start < ends.get(span.partition, 0) for span in spans)
 
 
 def compact(tables: Tables, topics: list[str]) -> None:
     """Merge the small files in the tables of these topics."""
     for topic in topics:
-        if tables.rows(table_of(topic)) is not None:
-            tables.compact(table_of(topic))
+        for name in (table_of(topic), deletes.name_of(topic)):
+            if tables.rows(name) is not None:
+                tables.compact(name)

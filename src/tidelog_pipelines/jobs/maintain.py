@@ -16,7 +16,7 @@ from tidelog_pipelines.jobs.ingestion import QUARANTINE
 from tidelog_pipelines.jobs.plan import table_of
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import SparkSettings, located, pairs, parse, setting
-from tidelog_pipelines.sinks import identities, upkeep
+from tidelog_pipelines.sinks import deletes, identities, upkeep
 from tidelog_pipelines.sinks.claims import require_directory, turn
 from tidelog_pipelines.sinks.tables import DeltaTables
 
@@ -121,6 +121,7 @@ def _names(tables: DeltaTables, settings: MaintainSettings) -> Iterator[str]:
             f"{', '.join(existing)}."
         )
     names = [table_of(topic) for topic in chosen or existing]
+    names += [deletes.name_of(topic) for topic in chosen or existing]
     for name in names if chosen else [*names, QUARANTINE]:
         if tables.rows(name) is not None:
             yield name
@@ -129,9 +130,12 @@ def _names(tables: DeltaTables, settings: MaintainSettings) -> Iterator[str]:
 def _maintained(
     spark: SparkSession, path: str, name: str, settings: MaintainSettings
 ) -> Maintained:
-    expired = upkeep.expire(spark, path, settings.retain) if settings.retain else 0
+    is_forever = name.startswith(deletes.DIRECTORY)  # a delete that is forgotten has no effect
+    expires = settings.retain and not is_forever
+    expired = upkeep.expire(spark, path, settings.retain) if expires else 0
     columns = tuple(filter(None, settings.zorder.split(",")))
-    work = upkeep.compact(spark, path, columns if name != QUARANTINE else ())
+    is_sorted = name != QUARANTINE and not is_forever
+    work = upkeep.compact(spark, path, columns if is_sorted else ())
     return Maintained(name, expired, work, upkeep.vacuum(spark, path, settings.vacuum_hours))
 
 

@@ -2,11 +2,15 @@
 
 import hashlib
 import re
+from dataclasses import replace
 from importlib import metadata
 from typing import NamedTuple
 
 from tidelog_pipelines.jobs.writer_schemas import RegistryPlan
 from tidelog_pipelines.settings import KafkaSettings
+from tidelog_pipelines.sinks.keyed import Target
+from tidelog_pipelines.sinks.modes import APPEND, Mode
+from tidelog_pipelines.transformations.values.debezium import NO_ENVELOPE
 from tidelog_pipelines.transformations.values.decoding import Format, Raw, Text
 from tidelog_pipelines.transformations.values.strict_json import DEFAULT_LIMITS, Limits
 
@@ -34,6 +38,20 @@ class Plan(NamedTuple):
     """For values that are decoded with schemas of a registry."""
     partition_by: tuple[str, ...] = ("date",)
     """The columns that partition the new tables of topics."""
+    mode: str = APPEND
+    """Whether a record adds a row, or changes the row or the history of its key; see `modes`."""
+    envelope: str = NO_ENVELOPE
+    """The envelope of values, of which the table has the row after the change."""
+
+
+def key_of(plan: Plan) -> Raw | Text:
+    """How keys are decoded; rows that change by key need one."""
+    return replace(plan.key, is_required=plan.mode != APPEND)
+
+
+def target_of(plan: Plan, topic: str) -> Target:
+    """The table of a topic whose rows change by key."""
+    return Target(topic, table_of(topic), Mode(plan.mode, plan.envelope), plan.partition_by)
 
 
 def decoder_of(plan: Plan) -> str:
@@ -42,7 +60,8 @@ def decoder_of(plan: Plan) -> str:
         version = metadata.version("tidelog")
     except metadata.PackageNotFoundError:
         version = "unknown"  # the job runs from its sources
-    options = repr((version, plan.key, plan.value, plan.limits, plan.registry))
+    how = (plan.value, plan.limits, plan.registry, plan.envelope)
+    options = repr((version, key_of(plan), *how))
     stable = _ADDRESS.sub("", options)
     kind = "json" if plan.value is None else type(plan.value).__name__.lower()
     return f"{kind}-{hashlib.sha256(stable.encode()).hexdigest()[:12]}"

@@ -2,7 +2,8 @@
 
 A record is first inserted into the table, unless the table has it, and then removed from
 quarantine. If the job is killed in between, the next run finds it in both, inserts nothing, and
-removes it. So a record is never in neither, and never twice in a table.
+removes it. So a record is never in neither, and never twice in a table. If the rows of a table
+change by key, a record takes effect only if no newer one of its key did.
 """
 
 from collections.abc import Sequence
@@ -14,14 +15,21 @@ from pyspark.sql import functions as f
 
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs.ingestion import QUARANTINE
-from tidelog_pipelines.jobs.plan import Plan, decoder_of, table_of
+from tidelog_pipelines.jobs.plan import Plan, decoder_of, key_of, table_of, target_of
 from tidelog_pipelines.jobs.value_columns import ValueColumns
-from tidelog_pipelines.sinks import merges, quarantine
+from tidelog_pipelines.sinks import keyed, merges, quarantine, replayed
 from tidelog_pipelines.sinks.columns import TableMismatch, check_columns
+from tidelog_pipelines.sinks.keyed import Target
+from tidelog_pipelines.sinks.modes import APPEND, Mode, mode_of
 from tidelog_pipelines.sinks.tables import RECORD, Batch, DeltaTables
 from tidelog_pipelines.sources.checkpoint import Span
-from tidelog_pipelines.transformations.values.decoding import Format, decoded, table_rows
-from tidelog_pipelines.transformations.values.python_decoding import REASON
+from tidelog_pipelines.transformations.values.decoding import (
+    Format,
+    decoded,
+    table_rows,
+    with_deletes,
+)
+from tidelog_pipelines.transformations.values.python_decoding import DELETED, REASON
 
 
 class Replayed(NamedTuple):
@@ -66,9 +74,10 @@ class Replay:
     def try_out(self, topic: str) -> Replayed:
         """Decode the records of a topic without writing anything."""
         records, stuck = self._records(topic)
-        columns = ValueColumns(self._plan, self._tables, may_write=False)
+        plan = self._plan_for(topic)
+        columns = ValueColumns(plan, self._tables, may_write=False)
         value, existing = columns.prepare(topic, records, _batch())
-        examined = self._decoded(records, value)
+        examined = _decoded(plan, records, value).drop(DELETED)
         # With a registry, each schema is compared with the table.
         if existing is not None and self._plan.registry is None and not existing.isEmpty():
             check_columns(topic, existing.schema, examined.drop(REASON).schema)
@@ -78,16 +87,19 @@ class Replay:
         """Decode the records of a topic, and move those that pass to its table."""
         records, stuck = self._records(topic)
         spans = _spans(records)
-        value, _ = ValueColumns(self._plan, self._tables).prepare(topic, records, _batch())
-        examined = self._decoded(records, value).persist()
+        plan = self._plan_for(topic)
+        value, _ = ValueColumns(plan, self._tables).prepare(topic, records, _batch())
+        examined = _decoded(plan, records, value).persist()
         try:
             found = _counted(topic, examined, stuck)
-            if found.passed:
-                self._insert(topic, table_rows(examined), spans)
+            if found.passed and plan.mode == APPEND:
+                self._insert(topic, table_rows(examined).drop(DELETED), spans)
+            elif found.passed:
+                self._apply(target_of(plan, topic), examined)
             if spans:
                 path = self._tables.path(QUARANTINE)
                 outcomes = examined.select(*RECORD, REASON)
-                quarantine.settle(self._spark, path, topic, outcomes, decoder_of(self._plan))
+                quarantine.settle(self._spark, path, topic, outcomes, decoder_of(plan))
         finally:
             examined.unpersist()
         return found
@@ -98,15 +110,18 @@ class Replay:
         has_time = f.col("timestamp").isNotNull()
         return chosen.where(has_time), chosen.where(~has_time)
 
-    def _decoded(self, records: DataFrame, value: Format) -> DataFrame:
-        return decoded(records.drop(REASON), self._plan.key, value)
+    def _plan_for(self, topic: str) -> Plan:
+        """The plan in the mode of the topic's table."""
+        existing = self._tables.rows(table_of(topic))
+        mode = Mode() if existing is None else mode_of(existing.schema)
+        return self._plan._replace(mode=mode.name, envelope=mode.envelope)
 
     def _insert(self, topic: str, rows: DataFrame, spans: Sequence[Span]) -> None:
         name = table_of(topic)
         path, existing = self._tables.path(name), self._tables.rows(name)
         try:
             if existing is None:
-                merges.create(self._spark, path, rows, self._plan.partition_by)
+                merges.create(self._spark, path, rows.schema, self._plan.partition_by)
             else:
                 check_columns(topic, existing.schema, rows.schema)
         except TableMismatch:
@@ -114,8 +129,27 @@ class Replay:
             if not existing.isEmpty():
                 raise
             # No record of the topic could be decoded so far: its columns are still open.
-            merges.change_columns(self._spark, path, rows)
+            merges.change_columns(self._spark, path, rows.schema)
         merges.insert_missing(self._spark, path, rows, spans)
+
+    def _apply(self, target: Target, examined: DataFrame) -> None:
+        """Change the rows of the keys of these records."""
+        rows = table_rows(examined).drop(DELETED)
+        existing = self._tables.rows(target.name)
+        assert existing is not None
+        try:
+            check_columns(target.topic, existing.schema, rows.schema)
+        except TableMismatch:
+            if not existing.isEmpty():
+                raise
+            keyed.change_columns(self._tables, target, rows)
+            existing = self._tables.rows(target.name)
+        keyed.apply(self._tables, target, existing, examined)
+        replayed.remember(self._tables, target.topic, rows)
+
+
+def _decoded(plan: Plan, records: DataFrame, value: Format) -> DataFrame:
+    return decoded(with_deletes(records.drop(REASON)), key_of(plan), value)
 
 
 def _batch() -> Batch:

@@ -1,23 +1,29 @@
 """Decides how the values of a topic are decoded, and gives its table the columns for them."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs.json_schemas import JSON, RegisteredJsonSchemas
 from tidelog_pipelines.jobs.plan import Plan, table_of
-from tidelog_pipelines.jobs.writer_schemas import WriterSchemas
+from tidelog_pipelines.jobs.writer_schemas import PROTOBUF, WriterSchemas
 from tidelog_pipelines.sinks.tables import Batch, Tables
+from tidelog_pipelines.transformations.values.debezium import NO_ENVELOPE
 from tidelog_pipelines.transformations.values.decoding import Format, Json
+from tidelog_pipelines.transformations.values.json_columns import Path, Position
 from tidelog_pipelines.transformations.values.json_growth import WIDE, grow
 from tidelog_pipelines.transformations.values.json_validation import JsonSchemas
-from tidelog_pipelines.transformations.values.python_decoding import observed
+from tidelog_pipelines.transformations.values.python_decoding import json_parser, observed
 from tidelog_pipelines.transformations.values.registered import Columns
 from tidelog_pipelines.transformations.values.shape_growth import widened
 
 PATHS_PER_FIELD = 10
 """How many paths one task collects for each column that a table may have."""
+UNWRAPPED = "--value-format json, and avro with --schema-registry"
+"""The values whose envelopes can be unwrapped."""
 
 
 class ValueColumns:
@@ -28,12 +34,17 @@ class ValueColumns:
         self._may_write = may_write
         self._writers: WriterSchemas | None = None
         self._json_schemas: RegisteredJsonSchemas | None = None
+        self._is_enveloped = plan.envelope != NO_ENVELOPE
+        if self._is_enveloped and not _can_unwrap(plan):
+            raise JobFailed(f"--envelope {plan.envelope} is for {UNWRAPPED}.")
         if (registry := plan.registry) is None:
             return
         if registry.type == JSON:
             self._json_schemas = RegisteredJsonSchemas(registry.registry)
         else:
-            self._writers = WriterSchemas(registry, tables, may_write=may_write)
+            self._writers = WriterSchemas(
+                registry, tables, may_write=may_write, is_enveloped=self._is_enveloped
+            )
 
     def prepare(
         self, topic: str, records: DataFrame, batch: Batch
@@ -50,7 +61,9 @@ class ValueColumns:
         value = self._plan.value
         if value is None:
             return self._grow(topic, existing, records, valid)
-        return (replace(value, schemas=valid) if isinstance(value, Json) else value), existing
+        if isinstance(value, Json):
+            value = replace(value, schemas=valid, is_enveloped=self._is_enveloped)
+        return value, existing
 
     def _grow(
         self,
@@ -62,15 +75,21 @@ class ValueColumns:
         """The columns of a table, extended by the JSON fields of these records, and the table."""
         most, limits = self._plan.most_fields, self._plan.limits
         if not self._may_write:
-            return Json(StructType(), limits=limits, schemas=valid), existing
+            return self._json(StructType(), {}, valid), existing
         known = _value_type(existing)
-        seen = observed(records, known, limits, PATHS_PER_FIELD * most, valid)
+        parser = json_parser(limits, valid, is_enveloped=self._is_enveloped)
+        seen = observed(records, known, PATHS_PER_FIELD * most, parser)
         grown = grow(known, seen, most, widens=self._tables.can_widen)
         if grown.widened:
             name = table_of(topic)
             self._tables.widen(name, [("value", *path) for path in grown.widened], WIDE)
             existing = self._tables.rows(name)
-        return Json(grown.type, grown.since, limits, valid), existing
+        return self._json(grown.type, grown.since, valid), existing
+
+    def _json(
+        self, kind: StructType, since: Mapping[Path, Position], valid: JsonSchemas | None
+    ) -> Json:
+        return Json(kind, since, self._plan.limits, valid, self._is_enveloped)
 
     def _widen(self, topic: str, existing: DataFrame | None, columns: Columns) -> DataFrame | None:
         """The table, after columns have got the wider types that new schemas give them."""
@@ -81,6 +100,12 @@ class ValueColumns:
         for path, kind in changed if self._tables.can_widen else ():
             self._tables.widen(name, [("value", *path)], kind)
         return self._tables.rows(name)
+
+
+def _can_unwrap(plan: Plan) -> bool:
+    if plan.registry is not None:
+        return plan.registry.type != PROTOBUF
+    return plan.value is None or isinstance(plan.value, Json)
 
 
 def _value_type(existing: DataFrame | None) -> StructType:

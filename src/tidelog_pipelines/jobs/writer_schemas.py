@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 from tidelog_pipelines.sinks.tables import Batch, Tables
 from tidelog_pipelines.sources.registry import RegisteredSchema, Registry, RegistryClient
 from tidelog_pipelines.transformations.values.avro_writer import AvroWriter
+from tidelog_pipelines.transformations.values.debezium import EnvelopeWriter
 from tidelog_pipelines.transformations.values.decoding import Registered
 from tidelog_pipelines.transformations.values.framing import (
     WriterKey,
@@ -63,8 +64,17 @@ class _Known:
 
 
 class WriterSchemas:
-    def __init__(self, plan: RegistryPlan, tables: Tables, *, may_write: bool = True) -> None:
+    def __init__(
+        self,
+        plan: RegistryPlan,
+        tables: Tables,
+        *,
+        may_write: bool = True,
+        is_enveloped: bool = False,
+    ) -> None:
+        """With `is_enveloped`, the schemas are those of Debezium's envelopes."""
         self._plan = plan
+        self._is_enveloped = is_enveloped
         self._may_write = may_write
         self._tables = tables
         self._client = RegistryClient(plan.registry)
@@ -115,6 +125,8 @@ class WriterSchemas:
             return
         try:
             writer = _writer(key, schema)
+            if self._is_enveloped:
+                writer = EnvelopeWriter(writer)
             shape, _ = writer.compiled()
             if self._plan.reader is None:
                 columns = grown(known.columns, shape, widens=self._tables.can_widen)

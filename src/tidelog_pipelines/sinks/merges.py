@@ -8,24 +8,25 @@ from collections.abc import Sequence
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.types import StructType
 
 from tidelog_pipelines.sinks.tables import RECORD
 from tidelog_pipelines.sources.checkpoint import Span
 
 
-def create(spark: SparkSession, path: str, like: DataFrame, by: Sequence[str]) -> None:
-    """Create an empty table with the columns of `like`, partitioned by the columns `by`."""
+def create(spark: SparkSession, path: str, like: StructType, by: Sequence[str]) -> None:
+    """Create an empty table with these columns, partitioned by the columns `by`."""
     _overwrite(spark, path, like, by)
 
 
-def change_columns(spark: SparkSession, path: str, like: DataFrame) -> None:
-    """Give an empty table the columns of `like`. The partition columns stay the same."""
+def change_columns(spark: SparkSession, path: str, like: StructType) -> None:
+    """Give an empty table these columns. The partition columns stay the same."""
     (found,) = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").select("partitionColumns").collect()
     _overwrite(spark, path, like, found["partitionColumns"])
 
 
-def _overwrite(spark: SparkSession, path: str, like: DataFrame, by: Sequence[str]) -> None:
-    nothing = spark.createDataFrame([], like.schema)
+def _overwrite(spark: SparkSession, path: str, like: StructType, by: Sequence[str]) -> None:
+    nothing = spark.createDataFrame([], like)
     writer = nothing.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
     writer.partitionBy(*by).save(path)
 
@@ -35,8 +36,8 @@ def insert_missing(spark: SparkSession, path: str, rows: DataFrame, spans: Seque
 
     All rows must lie within the spans.
     """
-    same = f"{_same(RECORD)} AND ({_within(spans)})"
-    return int(merge(spark, path, rows, same, "WHEN NOT MATCHED THEN INSERT *")[3])
+    is_record = f"{same(RECORD)} AND ({_within(spans)})"
+    return int(merge(spark, path, rows, is_record, "WHEN NOT MATCHED THEN INSERT *")[3])
 
 
 def merge(spark: SparkSession, path: str, rows: DataFrame, condition: str, clauses: str) -> Row:
@@ -56,7 +57,8 @@ def merge(spark: SparkSession, path: str, rows: DataFrame, condition: str, claus
         spark.catalog.dropTempView(view)
 
 
-def _same(columns: Sequence[str]) -> str:
+def same(columns: Sequence[str]) -> str:
+    """The condition that two rows have the same values in these columns."""
     return " AND ".join(f"t.`{column}` = s.`{column}`" for column in columns)
 
 

@@ -28,7 +28,7 @@ def ingested(batches: Iterable[Sequence[tuple[int, bytes | None]]], most_fields:
         seen = _seen(batch, known, most_fields)
         grown = grow(known, seen, most_fields, widens=True)
         known = grown.type
-        decoder = JsonDecoder(known, grown.since, DEFAULT_LIMITS)
+        decoder = JsonDecoder(known, grown.since, Parser(DEFAULT_LIMITS))
         for offset, raw in batch:
             try:
                 rows[offset] = (None, None) if raw is None else decoder.decode(raw, (0, offset))

@@ -16,7 +16,12 @@ from tidelog_pipelines.transformations.values import python_decoding
 from tidelog_pipelines.transformations.values.framing import ReadHeader
 from tidelog_pipelines.transformations.values.json_columns import Path, Position
 from tidelog_pipelines.transformations.values.json_validation import JsonSchemas
-from tidelog_pipelines.transformations.values.python_decoding import REASON, RESCUED, VALUE
+from tidelog_pipelines.transformations.values.python_decoding import (
+    DELETED,
+    REASON,
+    RESCUED,
+    VALUE,
+)
 from tidelog_pipelines.transformations.values.registered import Columns, Writers
 from tidelog_pipelines.transformations.values.shapes import struct_type
 from tidelog_pipelines.transformations.values.strict_json import DEFAULT_LIMITS, Limits
@@ -28,10 +33,16 @@ RECORD_COLUMNS = ("partition", "offset", "timestamp", "key", "value", "headers")
 class Raw:
     """Bytes, unchanged."""
 
+    is_required: bool = False
+    """Whether a record without a key goes to quarantine; for keys only."""
+
 
 @dataclass(frozen=True)
 class Text:
     """UTF-8 text."""
+
+    is_required: bool = False
+    """As for `Raw`."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,8 @@ class Json:
     limits: Limits = DEFAULT_LIMITS
     schemas: JsonSchemas | None = None
     """The schemas that validate the values. None if values have no schema registry's header."""
+    is_enveloped: bool = False
+    """Whether the objects are Debezium's envelopes, of which the row after the change is kept."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +89,7 @@ def decoded(
 ) -> DataFrame:
     """The records with decoded key and value, or with the reason why they cannot be decoded.
 
-    `also` names further columns to keep.
+    `also` names further columns to keep. The column DELETED is kept as well; see `with_deletes`.
     """
     text_key = f.col("key").cast("string") if isinstance(key, Text) else f.col("key")
     examined = records.withColumn(REASON, _key_reason(key)).withColumn("key", text_key)
@@ -89,8 +102,14 @@ def decoded(
             )
         case Json() | Avro() | Registered():
             found = _decoded_by_python(examined, value, also)
-    columns = [name for name in (*also, *RECORD_COLUMNS, RESCUED) if name in found.columns]
+    kept = (*also, *RECORD_COLUMNS, RESCUED, DELETED)
+    columns = [name for name in kept if name in found.columns]
     return found.select(*columns, f.to_date("timestamp").alias("date"), REASON)
+
+
+def with_deletes(records: DataFrame) -> DataFrame:
+    """The records, with the column that tells whether they delete the row of their key."""
+    return records.withColumn(DELETED, f.col(VALUE).isNull())
 
 
 def table_rows(all_decoded: DataFrame) -> DataFrame:
@@ -119,20 +138,23 @@ def quarantined(records: DataFrame, key: Raw | Text, value: Format) -> DataFrame
 
 def _decoded_by_python(examined: DataFrame, value: ByPython, also: Sequence[str]) -> DataFrame:
     kind, rescues = _value_type(examined, value), not isinstance(value, Avro)
-    others = [examined.schema[name] for name in (*also, *RECORD_COLUMNS) if name != VALUE]
+    columns = [*also, *RECORD_COLUMNS, *(name for name in (DELETED,) if name in examined.columns)]
+    others = [examined.schema[name] for name in columns if name != VALUE]
     fields = [*others, StructField(REASON, StringType())]
     if kind.fields:  # a table cannot have an empty struct
         fields.append(StructField(VALUE, kind))
     if rescues:
         fields.append(StructField(RESCUED, StringType()))
     decode = python_decoding.rows(_decoder(value, kind), kind, rescues=rescues)
-    taken = examined.select(*also, *RECORD_COLUMNS, REASON)
-    return taken.mapInArrow(decode, StructType(fields))
+    return examined.select(*columns, REASON).mapInArrow(decode, StructType(fields))
 
 
 def _decoder(value: ByPython, kind: StructType) -> python_decoding.MakeDecoder:
     if isinstance(value, Json):
-        return python_decoding.json_decoder(kind, value.since, value.limits, value.schemas)
+        parser = python_decoding.json_parser(
+            value.limits, value.schemas, is_enveloped=value.is_enveloped
+        )
+        return python_decoding.json_decoder(kind, value.since, parser)
     if isinstance(value, Registered):
         return python_decoding.registered_decoder(
             value.read_header, value.writers, value.columns, value.limits
@@ -153,9 +175,11 @@ def _value_type(records: DataFrame, value: ByPython) -> StructType:
 
 def _key_reason(key: Raw | Text) -> Column:
     none = f.lit(None).cast("string")
-    if isinstance(key, Raw):
-        return none.alias(REASON)
-    return f.when(~_is_text("key"), f.lit("the key is not UTF-8")).otherwise(none).alias(REASON)
+    is_missing = f.lit(key.is_required) & f.col("key").isNull()
+    found = f.when(is_missing, f.lit("the record has no key"))
+    if isinstance(key, Text):
+        found = found.when(~_is_text("key"), f.lit("the key is not UTF-8"))
+    return found.otherwise(none).alias(REASON)
 
 
 def _text_reason() -> Column:

@@ -59,8 +59,8 @@ class JsonSchemas:
 
 
 class ParsesValues(Protocol):
-    def parse(self, raw: bytes) -> dict[str, Any]:
-        """The object that these bytes encode; raises `Refused`."""
+    def parse(self, raw: bytes) -> dict[str, Any] | None:
+        """The row that these bytes encode; None if they delete it; raises `Refused`."""
 
 
 def parser(limits: Limits, schemas: JsonSchemas | None) -> ParsesValues:

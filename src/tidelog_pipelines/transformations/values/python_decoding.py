@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from tidelog_pipelines.transformations.values import (
     avro_binary,
     avro_writer,
+    debezium,
     framing,
     json_columns,
     json_growth,
@@ -38,11 +39,13 @@ from tidelog_pipelines.transformations.values.json_columns import (
     Position,
 )
 from tidelog_pipelines.transformations.values.json_growth import Observer, Seen
-from tidelog_pipelines.transformations.values.json_validation import JsonSchemas
+from tidelog_pipelines.transformations.values.json_validation import JsonSchemas, ParsesValues
 from tidelog_pipelines.transformations.values.registered import Columns, RegisteredDecoder, Writers
 from tidelog_pipelines.transformations.values.strict_json import Limits, Refused, dump
 
 VALUE, RESCUED, REASON = "value", "_rescued", "reason"
+DELETED = "_deleted"
+"""Whether a record deletes the row of its key; only for tables whose rows change by key."""
 RunsOnBatches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -52,6 +55,19 @@ class Decoder(Protocol):
 
 
 MakeDecoder = Callable[[], Decoder]
+MakeParser = Callable[[], ParsesValues]
+
+
+def json_parser(
+    limits: Limits, schemas: JsonSchemas | None = None, *, is_enveloped: bool = False
+) -> MakeParser:
+    """A parser of JSON values, for the process that runs it."""
+
+    def make() -> ParsesValues:
+        found = json_validation.parser(limits, schemas)
+        return debezium.EnvelopeParser(found) if is_enveloped else found
+
+    return make
 
 
 class JsonDecoder:
@@ -59,14 +75,15 @@ class JsonDecoder:
         self,
         kind: StructType,
         since: Mapping[Path, Position],
-        limits: Limits,
-        schemas: JsonSchemas | None = None,
+        parser: ParsesValues,
     ) -> None:
-        self._parser = json_validation.parser(limits, schemas)
+        self._parser = parser
         self._columns = ObjectColumn(kind, since) if kind.fields else None
 
     def decode(self, raw: bytes, at: Position) -> tuple[Any, str | None]:
         value = self._parser.parse(raw)
+        if value is None:
+            return None, None
         if self._columns is None:
             return None, dump(value)
         stored, rest = self._columns.place(value, at)
@@ -76,10 +93,9 @@ class JsonDecoder:
 def json_decoder(
     kind: StructType,
     since: Mapping[Path, Position],
-    limits: Limits,
-    schemas: JsonSchemas | None = None,
+    make_parser: MakeParser,
 ) -> MakeDecoder:
-    return lambda: JsonDecoder(kind, since, limits, schemas)
+    return lambda: JsonDecoder(kind, since, make_parser())
 
 
 def avro_decoder(
@@ -111,6 +127,8 @@ def rows(make: MakeDecoder, kind: StructType, *, rescues: bool) -> RunsOnBatches
                 columns[VALUE] = pa.array(values, arrow_type)
             if rescues:
                 columns[RESCUED] = pa.array(rescued, pa.string())
+            if DELETED in columns:
+                columns[DELETED] = pa.array(_deleted(values, rescued, reasons), pa.bool_())
             yield pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
     return run
@@ -134,19 +152,19 @@ def refusals(make: MakeDecoder) -> RunsOnBatches:
 def observed(
     records: DataFrame,
     known: StructType,
-    limits: Limits,
     most_paths: int,
-    schemas: JsonSchemas | None = None,
+    make_parser: MakeParser,
 ) -> Seen:
     """The parts of these records' JSON values for which the known columns may have to grow."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        parser, observer = json_validation.parser(limits, schemas), Observer(known, most_paths)
+        parser, observer = make_parser(), Observer(known, most_paths)
         for batch in batches:
             for raw, partition, offset in _values(batch):
                 try:
-                    if raw is not None:
-                        observer.observe(parser.parse(raw), (partition, offset))
+                    value = None if raw is None else parser.parse(raw)
+                    if value is not None:
+                        observer.observe(value, (partition, offset))
                 except Refused:
                     continue
         yield pa.RecordBatch.from_pydict({"seen": [pickle.dumps(observer.seen.as_tuple())]})
@@ -200,6 +218,12 @@ def _decoded(
     return values, rescued, reasons
 
 
+def _deleted(values: list[Any], rescued: list[str | None], reasons: list[str | None]) -> list[bool]:
+    """Only a record without a value, and an envelope that deletes its row, leave nothing."""
+    found = zip(values, rescued, reasons, strict=True)
+    return [value is None and rest is None and reason is None for value, rest, reason in found]
+
+
 def _values(batch: pa.RecordBatch) -> Iterator[tuple[bytes | None, int, int]]:
     names = (VALUE, "partition", "offset")
     return zip(*(batch.column(name).to_pylist() for name in names), strict=True)
@@ -208,6 +232,7 @@ def _values(batch: pa.RecordBatch) -> Iterator[tuple[bytes | None, int, int]]:
 BY_VALUE = (
     avro_binary,
     avro_writer,
+    debezium,
     framing,
     json_columns,
     json_growth,

@@ -55,7 +55,10 @@ class RegisteredDecoder:
         if found is None:
             found = self._compiled[key] = self._compile(key)
         read, place = found
-        stored, rest = place(read(raw, start))
+        value = read(raw, start)
+        if value is None:
+            return None, None  # an envelope that deletes its row
+        stored, rest = place(value)
         return stored, None if rest is NOTHING else dump(rest)
 
     def _compile(self, key: WriterKey) -> tuple[ReadBody, Place]:

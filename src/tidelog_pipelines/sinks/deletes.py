@@ -1,0 +1,47 @@
+"""The deletes of the keys of a topic, which its table no longer shows.
+
+Without them, an older record that is read or replayed later would bring a deleted key back.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from tidelog_pipelines.sinks import merges
+from tidelog_pipelines.sinks.tables import RECORD, Tables
+from tidelog_pipelines.transformations.values.python_decoding import DELETED
+from tidelog_pipelines.transformations.versions import EVENT, is_newer
+
+DIRECTORY = "deleted/"
+
+
+def name_of(topic: str) -> str:
+    return f"{DIRECTORY}{topic}"
+
+
+class Deletes:
+    def __init__(self, tables: Tables, topic: str) -> None:
+        self._tables = tables
+        self._name = name_of(topic)
+
+    def rows(self) -> DataFrame | None:
+        return self._tables.rows(self._name)
+
+    def remember_newest(self, records: DataFrame) -> None:
+        """Keep the newest delete of each key; these records have one per key."""
+        self._merge(
+            records,
+            "t.key = s.key",
+            f"WHEN MATCHED AND {is_newer('s', 't')} THEN UPDATE SET * "
+            "WHEN NOT MATCHED THEN INSERT *",
+        )
+
+    def remember_all(self, records: DataFrame) -> None:
+        """Keep every delete."""
+        self._merge(records, merges.same(RECORD), "WHEN NOT MATCHED THEN INSERT *")
+
+    def _merge(self, records: DataFrame, condition: str, clauses: str) -> None:
+        found = records.where(f.col(DELETED)).select(*EVENT, "date")
+        spark, path = records.sparkSession, self._tables.path(self._name)
+        if self.rows() is None:
+            merges.create(spark, path, found.schema, ())
+        merges.merge(spark, path, found, condition, clauses)

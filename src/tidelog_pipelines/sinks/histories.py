@@ -1,0 +1,60 @@
+"""Changes a table to the history of each key: a row per record, with the time of its validity.
+
+Each change works out the whole history of the keys that it touches, from the table, the remembered
+deletes and the new records. So a change that is repeated changes nothing, and a record that comes
+late takes its place between others. Deletes are remembered first: if the job is killed before the
+table changes, the next run finds them.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import BooleanType, StructType, TimestampType
+
+from tidelog_pipelines.sinks import merges
+from tidelog_pipelines.sinks.deletes import Deletes
+from tidelog_pipelines.sinks.tables import RECORD, unseen
+from tidelog_pipelines.transformations.values.python_decoding import DELETED
+from tidelog_pipelines.transformations.versions import (
+    EVENT,
+    IS_CURRENT,
+    VALID_FROM,
+    VALID_TO,
+    VALIDITY,
+    changed_versions,
+)
+
+
+def reduced(records: DataFrame) -> DataFrame:
+    """The records of a micro-batch that can change the table."""
+    return records
+
+
+def columns(rows: StructType) -> StructType:
+    """The columns of a table for these rows."""
+    times = StructType(rows.fields).add(VALID_FROM, TimestampType()).add(VALID_TO, TimestampType())
+    return times.add(IS_CURRENT, BooleanType())
+
+
+def apply(path: str, table: DataFrame, records: DataFrame, deletes: Deletes, count: int) -> int:
+    """Apply records, of which so many delete. -> how many rows have changed.
+
+    The records have the column DELETED.
+    """
+    if count:
+        deletes.remember_all(records)
+    keys = records.select("key").distinct()
+    stored = table.select(*EVENT, VALID_FROM, VALID_TO, f.lit(False).alias(DELETED))
+    if (gone := deletes.rows()) is not None:
+        closing = gone.select(*EVENT, f.lit(True).alias(DELETED))
+        stored = stored.unionByName(closing, allowMissingColumns=True)
+    stored = stored.join(keys, "key", "left_semi")
+    new = unseen(records.where(~f.col(DELETED)), stored)
+    changed = merges.merge(
+        records.sparkSession,
+        path,
+        changed_versions(new, stored),
+        merges.same(RECORD),
+        f"WHEN MATCHED THEN UPDATE SET {', '.join(f'{name} = s.{name}' for name in VALIDITY)} "
+        "WHEN NOT MATCHED THEN INSERT *",
+    )
+    return int(changed[0])

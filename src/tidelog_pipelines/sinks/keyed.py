@@ -1,0 +1,82 @@
+"""Tables whose rows change by the key of records: creates them, and applies decoded records.
+
+One call is one commit of the table, in which every record is applied or has no effect because a
+newer one of its key was applied before. It is safe to repeat.
+"""
+
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
+
+from tidelog_pipelines.sinks import histories, merges, upserts
+from tidelog_pipelines.sinks.columns import check_columns
+from tidelog_pipelines.sinks.deletes import Deletes
+from tidelog_pipelines.sinks.modes import HISTORY, UPSERT, Mode, check_mode, marked
+from tidelog_pipelines.sinks.tables import Columns, Tables
+from tidelog_pipelines.transformations.values.decoding import table_rows
+from tidelog_pipelines.transformations.values.python_decoding import DELETED, REASON
+
+WAYS = {UPSERT: upserts, HISTORY: histories}
+
+
+class Target(NamedTuple):
+    """The table of a topic."""
+
+    topic: str
+    name: str
+    mode: Mode
+    by: Columns
+    """The columns that partition it, if it is created."""
+
+
+class Applied(NamedTuple):
+    changed: int
+    """Rows that were added, replaced or deleted."""
+    refused: int
+    """Records that could not be decoded."""
+
+
+def apply(
+    tables: Tables, target: Target, existing: DataFrame | None, examined: DataFrame
+) -> Applied:
+    """Apply decoded records, which have the columns DELETED and REASON, to a table."""
+    way = WAYS[target.mode.name]
+    seen = Observation()
+    observed = examined.observe(seen, f.count_if(f.col(REASON).isNotNull()).alias(REASON))
+    records = way.reduced(table_rows(observed)).persist()
+    try:
+        # The records are decoded here, and only here.
+        (total, deletes), *_ = records.agg(f.count("*"), f.count_if(DELETED)).collect()
+        table = prepared(tables, target, existing, records.drop(DELETED))
+        changed = 0
+        if total:
+            known = Deletes(tables, target.topic)
+            changed = way.apply(tables.path(target.name), table, records, known, deletes)
+        return Applied(changed, int(seen.get[REASON]))
+    finally:
+        records.unpersist()
+
+
+def prepared(
+    tables: Tables, target: Target, existing: DataFrame | None, rows: DataFrame
+) -> DataFrame:
+    """The table, which is created if it does not exist. Raises if the rows do not fit it."""
+    if existing is not None:
+        check_mode(target.topic, existing.schema, target.mode)
+        check_columns(target.topic, existing.schema, rows.schema)
+        return existing
+    merges.create(rows.sparkSession, tables.path(target.name), _columns(target, rows), target.by)
+    created = tables.rows(target.name)
+    assert created is not None
+    return created
+
+
+def change_columns(tables: Tables, target: Target, rows: DataFrame) -> None:
+    """Give an empty table the columns for these rows."""
+    merges.change_columns(rows.sparkSession, tables.path(target.name), _columns(target, rows))
+
+
+def _columns(target: Target, rows: DataFrame) -> StructType:
+    return marked(WAYS[target.mode.name].columns(rows.schema), target.mode)

@@ -1,0 +1,49 @@
+"""What a record does to the table of its topic. A table keeps the mode of its first run.
+
+append:  adds a row.
+upsert:  replaces the row of its key, or deletes it if the record has no value.
+history: adds a row, and ends the validity of the row before it; one without a value only ends it.
+"""
+
+from dataclasses import dataclass
+
+from pyspark.sql.types import StructType
+
+from tidelog_pipelines.sinks.columns import TableMismatch
+from tidelog_pipelines.transformations.values.debezium import NO_ENVELOPE
+
+APPEND, UPSERT, HISTORY = MODES = ("append", "upsert", "history")
+KEY = "key"
+_MODE, _ENVELOPE = "tidelog.mode", "tidelog.envelope"
+
+
+@dataclass(frozen=True)
+class Mode:
+    name: str = APPEND
+    envelope: str = NO_ENVELOPE
+
+    def __str__(self) -> str:
+        unwraps = f" --envelope {self.envelope}" if self.envelope != NO_ENVELOPE else ""
+        return f"--mode {self.name}{unwraps}"
+
+
+def mode_of(table: StructType) -> Mode:
+    """The mode in which a table was created; the metadata of its column `key` holds it."""
+    kept = table[KEY].metadata if KEY in table.names else {}
+    return Mode(kept.get(_MODE, APPEND), kept.get(_ENVELOPE, NO_ENVELOPE))
+
+
+def marked(columns: StructType, mode: Mode) -> StructType:
+    """The columns of a new table, with its mode."""
+    found = StructType.fromJson(columns.jsonValue())
+    found[KEY].metadata = {_MODE: mode.name, _ENVELOPE: mode.envelope}
+    return found
+
+
+def check_mode(topic: str, table: StructType, mode: Mode) -> None:
+    """Raise if a table was created in another mode."""
+    if (kept := mode_of(table)) != mode:
+        raise TableMismatch(
+            f"the table of topic {topic} was written with {kept}, not {mode}. Give the earlier "
+            "options, or another --out."
+        )

@@ -1,0 +1,32 @@
+"""The records that `replay` has taken from quarantine to tables whose rows change by key.
+
+Such a table may not show a record any more. If a topic is read again, these records are not put
+into quarantine again.
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from tidelog_pipelines.sinks import merges
+from tidelog_pipelines.sinks.tables import RECORD, Tables, within
+from tidelog_pipelines.sources.checkpoint import Span
+
+TABLE = "replayed"
+
+
+def remember(tables: Tables, topic: str, records: DataFrame) -> None:
+    """Keep the partitions and offsets of these records."""
+    found = records.select(f.lit(topic).alias("topic"), *RECORD, f.current_date().alias("date"))
+    spark, path = records.sparkSession, tables.path(TABLE)
+    if tables.rows(TABLE) is None:
+        merges.create(spark, path, found.schema, ())
+    same = merges.same(("topic", *RECORD))
+    merges.merge(spark, path, found, same, "WHEN NOT MATCHED THEN INSERT *")
+
+
+def of_topic(tables: Tables, topic: str, spans: Sequence[Span]) -> DataFrame | None:
+    """Those of a topic in these spans; None if there are none at all."""
+    found = tables.rows(TABLE)
+    return None if found is None else found.where((f.col("topic") == topic) & within(spans))

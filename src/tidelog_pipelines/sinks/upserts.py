@@ -1,0 +1,78 @@
+"""Changes a table to one row per key, that of its newest record.
+
+A change that is repeated changes nothing, and an older record never wins: each commit compares the
+record with the row of its key, and with the newest delete of its key. A delete is remembered before
+its row is removed, so it takes effect again if the job is killed in between.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import DataType, StructType
+
+from tidelog_pipelines.sinks import merges
+from tidelog_pipelines.sinks.deletes import Deletes
+from tidelog_pipelines.transformations.values.python_decoding import DELETED
+from tidelog_pipelines.transformations.versions import is_newer, newest, unless_deleted_later
+
+reduced = newest
+"""The records of a micro-batch that can change the table."""
+
+
+def columns(rows: StructType) -> StructType:
+    """The columns of a table for these rows."""
+    return rows
+
+
+def apply(path: str, table: DataFrame, records: DataFrame, deletes: Deletes, count: int) -> int:
+    """Apply the newest record of each key, of which so many delete. -> how many rows have changed.
+
+    The records have the column DELETED.
+    """
+    found = records
+    if (known := deletes.rows()) is not None:
+        found = unless_deleted_later(found, known)
+    if count:
+        deletes.remember_newest(found)
+    # In the merge, a date that is null marks a delete: each other row has a date.
+    source = _like(found, table.schema).withColumn("date", f.when(~f.col(DELETED), f.col("date")))
+    newer = is_newer("s", "t")
+    changed = merges.merge(
+        records.sparkSession,
+        path,
+        source.drop(DELETED),
+        "t.key = s.key",
+        f"WHEN MATCHED AND {newer} AND s.date IS NULL THEN DELETE "
+        f"WHEN MATCHED AND {newer} THEN UPDATE SET * "
+        "WHEN NOT MATCHED AND s.date IS NOT NULL THEN INSERT *",
+    )
+    return int(changed[0])
+
+
+def _like(rows: DataFrame, table: StructType) -> DataFrame:
+    """The rows with null for what only the table has: `UPDATE SET *` would keep the old value."""
+    found = {}
+    for field in table.fields:
+        if field.name not in rows.columns:
+            found[field.name] = f.lit(None).cast(field.dataType)
+        else:
+            kind = rows.schema[field.name].dataType
+            if (whole := _completed(f.col(field.name), kind, field.dataType)) is not None:
+                found[field.name] = whole
+    return rows.withColumns(found) if found else rows
+
+
+def _completed(column: Column, kind: DataType, table: DataType) -> Column | None:
+    """A struct with all fields of the table's; None if none is missing."""
+    if not isinstance(kind, StructType) or not isinstance(table, StructType):
+        return None
+    parts, is_whole = [], True
+    for field in kind.fields:
+        inner = table[field.name].dataType if field.name in table.names else field.dataType
+        whole = _completed(column[field.name], field.dataType, inner)
+        is_whole = is_whole and whole is None
+        parts.append((column[field.name] if whole is None else whole).alias(field.name))
+    missing = [field for field in table.fields if field.name not in kind.names]
+    if is_whole and not missing:
+        return None
+    parts += [f.lit(None).cast(field.dataType).alias(field.name) for field in missing]
+    return f.when(column.isNotNull(), f.struct(*parts))
