@@ -1,7 +1,8 @@
 """Measure how fast `ingest` fills a table from Tidelog and from Apache Kafka, in turns.
 
-Run by `bench/run ingest`. A topic with 6 partitions and one copy is filled with records of 1 KiB.
-Then one run of the job, in its own process, reads all of them. The rate is computed from the
+Run by `bench/run ingest`. A topic with 6 partitions and one copy is filled with records of 1 KiB,
+which have no keys, or as many as --keys gives. Then one run of the job, in its own process, reads
+all of them in each --mode. The rate is computed from the
 micro-batches, so it does not include the start of Java. The script also prints the CPU of the
 broker and of the whole job: on a shared machine this is a better measure than the rate.
 """
@@ -13,6 +14,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +27,7 @@ from tidelog.testing import Cluster
 
 ROOT = Path(__file__).parents[1]
 SYSTEMS = ("tidelog", "kafka")
+MODES = ("append", "upsert", "history")
 PARTITIONS = 6
 SIZE = 1024
 JVM = (
@@ -65,18 +68,18 @@ class Measured(NamedTuple):
     job_cpu: float
 
 
-def measure(system: str, count: int, value_format: str) -> Measured:
+def measure(system: str, mode: str, count: int, value_format: str, keys: int) -> Measured:
     with (
         tempfile.TemporaryDirectory(prefix="tidelog-bench-") as directory,
         source(system, Path(directory) / "cluster") as cluster,
     ):
         records.create(cluster.bootstrap, "source", PARTITIONS, copies=1)
-        with Load(cluster.bootstrap, "source", count, PARTITIONS, SIZE):
+        with Load(cluster.bootstrap, "source", count, PARTITIONS, SIZE, keys):
             pass
         driver = Driver(
             [
                 *("--bootstrap-server", cluster.bootstrap, "--topics", "source", "--once"),
-                *("--out", f"{directory}/out", "--value-format", value_format),
+                *("--out", f"{directory}/out", "--value-format", value_format, "--mode", mode),
                 *("--schema", "number BIGINT, filler STRING" if value_format == "json" else ""),
                 *("--max-per-batch", str(count // 4), "--compact-every", "0"),
             ],
@@ -105,24 +108,29 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--value-format", choices=("raw", "string", "json"), default="raw")
     parser.add_argument("--system", choices=SYSTEMS, action="append")
+    parser.add_argument("--mode", choices=MODES, action="append")
+    parser.add_argument("--keys", type=int, default=0, help=f"a multiple of {PARTITIONS}")
     chosen = parser.parse_args()
-    systems = chosen.system or SYSTEMS
-    found: dict[str, list[Measured]] = {system: [] for system in systems}
+    modes = chosen.mode or ["append"]
+    if chosen.keys % PARTITIONS or (modes != ["append"] and not chosen.keys):
+        parser.error(f"--keys is a multiple of {PARTITIONS}, and not 0 if rows change by key")
+    runs = list(product(chosen.system or SYSTEMS, modes))
+    found: dict[tuple[str, str], list[Measured]] = {run: [] for run in runs}
     for number in range(chosen.rounds):
-        for system in systems if number % 2 == 0 else reversed(systems):
-            one = measure(system, chosen.records, chosen.value_format)
-            found[system].append(one)
+        for system, mode in runs if number % 2 == 0 else reversed(runs):
+            one = measure(system, mode, chosen.records, chosen.value_format, chosen.keys)
+            found[system, mode].append(one)
             print(
-                f"round {number + 1}: {system}: {one.rate:,.0f} records/s, "
+                f"round {number + 1}: {system}, {mode}: {one.rate:,.0f} records/s, "
                 f"best batch {one.best:,.0f}/s, "
                 f"CPU of the broker {one.broker_cpu:.1f} s, of the job {one.job_cpu:.1f} s",
                 flush=True,
             )
-    for system, runs in found.items():
-        rate, best, broker, job = (statistics.median(values) for values in zip(*runs, strict=True))
+    for (system, mode), all_of in found.items():
+        rate, best, broker, job = (statistics.median(one) for one in zip(*all_of, strict=True))
         print(
-            f"{system}: {rate:,.0f} records/s, best batch {best:,.0f}/s, CPU {broker:.1f} s and "
-            f"{job:.1f} s (medians of {len(runs)})"
+            f"{system}, {mode}: {rate:,.0f} records/s, best batch {best:,.0f}/s, "
+            f"CPU {broker:.1f} s and {job:.1f} s (medians of {len(all_of)})"
         )
 
 

@@ -29,6 +29,8 @@ class Load:
     records: int
     partitions: int
     size: int = 100
+    keys: int = 0
+    """How many keys the records have, a multiple of the partitions; 0: they have none."""
     acked: list[list[int]] = field(default_factory=list)
     """The acknowledged offsets of each partition."""
     failed: list[str] = field(default_factory=list)
@@ -69,7 +71,11 @@ class Load:
                 continue
             value = b'{"number":%d,"filler":"%s"}' % (sent, b"x" * (self.size - 30))
             producer.produce(
-                self.topic, value, partition=sent % self.partitions, on_delivery=self._delivered
+                self.topic,
+                value,
+                str(sent % self.keys) if self.keys else None,
+                partition=sent % self.partitions,
+                on_delivery=self._delivered,
             )
             sent += 1
             if not sent % 500:
