@@ -17,6 +17,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGES = (
     "pipeline-ingest.md",
     "pipeline-replay.md",
+    "pipeline-upsert.md",
     "pipeline-operations.md",
     "pipeline-registry.md",
 )
