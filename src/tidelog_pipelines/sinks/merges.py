@@ -43,7 +43,7 @@ def insert_missing(spark: SparkSession, path: str, rows: DataFrame, spans: Seque
 def merge(spark: SparkSession, path: str, rows: DataFrame, condition: str, clauses: str) -> Row:
     """Merge rows, `s`, into a table, `t`. -> how many rows it affected, updated, deleted, inserted.
 
-    If no row changes, Delta makes no commit.
+    If there is nothing to insert, a merge that only inserts makes no commit.
     """
     view = f"tidelog_{uuid4().hex}"
     rows.createOrReplaceTempView(view)
