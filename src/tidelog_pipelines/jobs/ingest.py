@@ -276,7 +276,7 @@ def _run(
     checkpoint = Checkpoint(spark, settings.checkpoint_path)
     tables = FORMATS[settings.format](spark, located(settings.out))
     offsets = GroupOffsets(settings, settings.group) if settings.group else None
-    ingestion = Ingestion(plan(settings), caller.report)
+    ingestion = Ingestion(plan(settings), report=caller.report)
 
     def tell(progress: streams.Progress) -> None:
         bad = f", {ingestion.quarantined:,} in quarantine" if ingestion.quarantined else ""

@@ -7,7 +7,7 @@ second check costs nothing while batches begin where the table ends. Tables whos
 need neither: `sinks/keyed.py`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -59,14 +59,15 @@ class Part(NamedTuple):
 
 
 @dataclass
-class _Run:
+class QueryRun:
     """The state kept between the batches of one run of the query."""
 
     tables: Tables
     checkpoint: Checkpoint
     identities: Identities
     query_id: str
-    columns: ValueColumns
+    columns: dict[str, ValueColumns] = field(default_factory=dict)
+    """By topic; those of all topics without a plan of their own are under ""."""
     ends: dict[str, dict[int, int]] = field(default_factory=dict)
     """By table and partition, the offset after the last row; quarantine, by topic."""
 
@@ -74,17 +75,25 @@ class _Run:
 class Ingestion:
     """The function for foreachBatch."""
 
-    def __init__(self, plan: Plan, report: Callable[[str], None] = streams.say) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        plans: Mapping[str, Plan] | None = None,
+        *,
+        report: Callable[[str], None] = streams.say,
+    ) -> None:
+        """`plans` has topics that are decoded or written in another way than `plan` tells."""
         self._plan = plan
+        self._plans = dict(plans or {})
         self._report = report
-        self._run: _Run | None = None
+        self._run: QueryRun | None = None
         self.quarantined = 0
         """Bad records since the start."""
         self.rows = 0
         """Rows written to tables since the start."""
 
-    def __reduce__(self) -> tuple[type["Ingestion"], tuple[Plan]]:
-        return Ingestion, (self._plan,)  # unpickled as a new object with the same plan
+    def __reduce__(self) -> tuple[type["Ingestion"], tuple[Plan, dict[str, Plan]]]:
+        return Ingestion, (self._plan, self._plans)  # unpickled as a new object
 
     def forget(self) -> None:
         """Drop the state about the tables, because the query starts again."""
@@ -97,18 +106,36 @@ class Ingestion:
     def _write(self, records: DataFrame, number: int) -> None:
         run = self._run = self._run or self._begin(records.sparkSession)
         batch = Batch(run.query_id, number, decoder_of(self._plan))
-        spans = run.checkpoint.spans(number)
-        run.identities.remember(run.identities.check(list(spans)), batch)
+        covered = run.checkpoint.spans(number)
+        spans = self._checked(run, covered, batch)
+        plans = [self._plan_of(topic) for topic in spans]
         # Without this, a batch that is used more than once is fetched more than once.
-        is_reread = len(spans) > 1 or self._plan.value is None or self._plan.registry is not None
+        is_reread = len(spans) > 1 or any(
+            plan.value is None or plan.registry is not None for plan in plans
+        )
         records = records.persist() if is_reread else records
         try:
-            for topic, found in spans.items():
-                of_topic = records.where(f.col("topic") == topic) if len(spans) > 1 else records
-                self._write_or_isolate(run, topic, of_topic, found, batch)
+            for (topic, found), plan in zip(spans.items(), plans, strict=True):
+                of_topic = records.where(f.col("topic") == topic) if len(covered) > 1 else records
+                decoder = batch._replace(decoder=decoder_of(plan))
+                self._write_part(run, Part(topic, of_topic, found, decoder))
         finally:
             if is_reread:
                 records.unpersist()
+        self._finish(run, spans, number)
+
+    def _plan_of(self, topic: str) -> Plan:
+        return self._plans.get(topic, self._plan)
+
+    def _checked(
+        self, run: QueryRun, spans: dict[str, list[Span]], batch: Batch
+    ) -> dict[str, list[Span]]:
+        """The spans to write. Raises if a topic is not the one that was read so far."""
+        run.identities.remember(run.identities.check(list(spans)), batch)
+        return spans
+
+    def _finish(self, run: QueryRun, spans: dict[str, list[Span]], number: int) -> None:
+        """Check and compact, after all topics of a batch are written."""
         if self._plan.skips_deleted:
             self._check_expired(spans)
         if self._plan.compact_every and (number + 1) % self._plan.compact_every == 0:
@@ -126,18 +153,21 @@ class Ingestion:
                         f"exist: offset {span.start} was next, and the first one is {first}."
                     )
 
-    def _begin(self, spark: SparkSession) -> _Run:
+    def _begin(self, spark: SparkSession) -> QueryRun:
         tables = FORMATS[self._plan.format](spark, self._plan.out)
         checkpoint = Checkpoint(spark, self._plan.checkpoint)
         identities = Identities(tables, Topics(self._plan.kafka))
-        columns = ValueColumns(self._plan, tables)
-        return _Run(tables, checkpoint, identities, checkpoint.query_id(), columns)
+        return QueryRun(tables, checkpoint, identities, checkpoint.query_id())
 
-    def _write_or_isolate(
-        self, run: _Run, topic: str, records: DataFrame, spans: list[Span], batch: Batch
-    ) -> None:
+    def _columns_of(self, run: QueryRun, topic: str) -> ValueColumns:
+        owner = topic if topic in self._plans else ""
+        if owner not in run.columns:
+            run.columns[owner] = ValueColumns(self._plan_of(topic), run.tables)
+        return run.columns[owner]
+
+    def _write_part(self, run: QueryRun, part: Part) -> None:
         """Write a topic's records; if that fails, without those that make it fail."""
-        part = Part(topic, records, spans, batch)
+        topic, batch = part.topic, part.batch
         try:
             self._write_topic(run, part)
         except Exception as error:
@@ -149,14 +179,15 @@ class Ingestion:
     def _isolated(self, part: Part) -> Part:
         """The part of a batch without its unreadable records, which go to quarantine."""
         spark, kafka = part.records.sparkSession, self._plan.kafka
-        value = self._plan.value or Json(StructType(), limits=self._plan.limits)
-        if self._plan.registry is not None:
+        plan = self._plan_of(part.topic)
+        value = plan.value or Json(StructType(), limits=plan.limits)
+        if plan.registry is not None:
             value = Raw()
 
         def complaint(span: Span) -> str | None:
             try:
                 found = table_of_spans(spark, kafka, part.topic, [span])
-                decoded(found, self._plan.key, value).write.format("noop").mode("append").save()
+                decoded(found, plan.key, value).write.format("noop").mode("append").save()
             except Exception as error:
                 if not isolation.may_be_a_record(error):
                     raise
@@ -171,13 +202,14 @@ class Ingestion:
             unreadable=unreadable(spark, kafka, part.topic, culprits),
         )
 
-    def _write_topic(self, run: _Run, part: Part) -> None:
-        if self._plan.mode != APPEND:
-            self._apply(run, part)
+    def _write_topic(self, run: QueryRun, part: Part) -> None:
+        name, plan = table_of(part.topic), self._plan_of(part.topic)
+        if plan.mode != APPEND:
+            self._apply(run, part, plan)
             return
-        name = table_of(part.topic)
-        value, existing = run.columns.prepare(part.topic, part.records, part.batch)
-        rows = table_rows(decoded(part.records, self._plan.key, value))
+        columns = self._columns_of(run, part.topic)
+        value, existing = columns.prepare(part.topic, part.records, part.batch)
+        rows = table_rows(decoded(part.records, plan.key, value))
         old = None
         # An earlier run may have begun the first batch of this one, with another decoder.
         may_be_written = name not in run.ends
@@ -190,7 +222,7 @@ class Ingestion:
                 rows = unseen(rows, old)
         if may_be_written and (bad := self._in_quarantine(run, part)) is not None:
             rows = unseen(rows, bad)
-        by = self._plan.partition_by if existing is None else ()
+        by = plan.partition_by if existing is None else ()
         written = run.tables.append(name, rows, part.batch, by=by)
         self.rows += written
         ends = run.ends.setdefault(name, {})
@@ -200,20 +232,21 @@ class Ingestion:
             # Some are bad, were already written, or are not records (compaction gaps, markers).
             self._quarantine(run, part, value, old)
 
-    def _apply(self, run: _Run, part: Part) -> None:
+    def _apply(self, run: QueryRun, part: Part, plan: Plan) -> None:
         """Change the rows of the keys of these records."""
-        value, existing = run.columns.prepare(part.topic, part.records, part.batch)
-        examined = decoded(with_deletes(part.records), key_of(self._plan), value)
+        columns = self._columns_of(run, part.topic)
+        value, existing = columns.prepare(part.topic, part.records, part.batch)
+        examined = decoded(with_deletes(part.records), key_of(plan), value)
         if (bad := self._quarantined_before(run, part)) is not None:
             examined = unseen(examined, bad)
-        target = target_of(self._plan, part.topic)
+        target = target_of(plan, part.topic)
         applied = keyed.apply(run.tables, target, existing, examined)
         self.rows += applied.changed
         if applied.refused or part.unreadable is not None:
             moved = replayed.of_topic(run.tables, part.topic, part.spans)
             self._quarantine(run, part, value, moved)
 
-    def _quarantined_before(self, run: _Run, part: Part) -> DataFrame | None:
+    def _quarantined_before(self, run: QueryRun, part: Part) -> DataFrame | None:
         """The records of this part that an earlier run has put into quarantine."""
         name = f"{QUARANTINE}/{part.topic}"
         if name not in run.ends:
@@ -222,8 +255,10 @@ class Ingestion:
             run.ends[name] = {} if of_topic is None else _ends(of_topic)
         return self._in_quarantine(run, part) if _begin_before(run.ends[name], part.spans) else None
 
-    def _quarantine(self, run: _Run, part: Part, value: Format, in_table: DataFrame | None) -> None:
-        bad = quarantined(part.records, key_of(self._plan), value)
+    def _quarantine(
+        self, run: QueryRun, part: Part, value: Format, in_table: DataFrame | None
+    ) -> None:
+        bad = quarantined(part.records, key_of(self._plan_of(part.topic)), value)
         if part.unreadable is not None:
             bad = bad.unionByName(part.unreadable)
         if (existing := self._in_quarantine(run, part)) is not None:
@@ -236,7 +271,7 @@ class Ingestion:
                 dead_letters.send(bad, self._plan.kafka, topic)
             self.quarantined += run.tables.append(QUARANTINE, bad, part.batch, part=part.topic)
 
-    def _in_quarantine(self, run: _Run, part: Part) -> DataFrame | None:
+    def _in_quarantine(self, run: QueryRun, part: Part) -> DataFrame | None:
         """The records of this part that are in quarantine already."""
         existing = run.tables.rows(QUARANTINE)
         if existing is None:
@@ -244,7 +279,7 @@ class Ingestion:
         of_topic = run.tables.not_of(existing, part.batch).where(f.col("topic") == part.topic)
         return of_topic.where(within(part.spans))
 
-    def _overlaps(self, run: _Run, name: str, existing: DataFrame, spans: list[Span]) -> bool:
+    def _overlaps(self, run: QueryRun, name: str, existing: DataFrame, spans: list[Span]) -> bool:
         """Whether a batch begins before the end of the table."""
         if name not in run.ends:
             run.ends[name] = _ends(existing)

@@ -16,6 +16,14 @@ TABLE = "topics"
 class TopicReplaced(JobFailed):
     """A topic of this name exists, but it is not the topic from which the table was created."""
 
+    def __init__(self, topic: str, old: str, new: str) -> None:
+        super().__init__(
+            f"topic {topic} was deleted and created again (its id is {new}, and was {old}): the "
+            "table holds records of the old topic under the same offsets. Write the new topic to "
+            "another --out."
+        )
+        self.topic = topic
+
 
 class Identities:
     def __init__(self, tables: Tables, topics: Topics) -> None:
@@ -29,11 +37,7 @@ class Identities:
         found = self._topics.ids(names)
         for name in names:
             if name in found and known.get(name, found[name]) != found[name]:
-                raise TopicReplaced(
-                    f"topic {name} was deleted and created again (its id is {found[name]}, and was "
-                    f"{known[name]}): the table holds records of the old topic under the same "
-                    "offsets. Write the new topic to another --out."
-                )
+                raise TopicReplaced(name, known[name], found[name])
         return found
 
     def remember(self, found: dict[str, str], batch: Batch) -> None:
