@@ -97,9 +97,11 @@ class KafkaSettings(SparkSettings):
 MEMORY = re.compile(r"[1-9]\d*[kmgt]b?", re.IGNORECASE)
 
 
-def parse(kind: type[S], job: str, arguments: Sequence[str], about: str) -> S:
+def parse(
+    kind: type[S], job: str, arguments: Sequence[str], about: str, group: str = "pipeline"
+) -> S:
     """Parse a command line. An invalid setting ends the process with one sentence and status 2."""
-    parser = _parser(kind, job, about)
+    parser = _parser(kind, f"tidelog {group} {job}", about)
     flags = vars(parser.parse_args(arguments))
     config = flags.pop("config", None)
     values = environment(kind) | (_file(kind, config) if config else {}) | flags
@@ -148,9 +150,9 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _parser(kind: type[S], job: str, about: str) -> argparse.ArgumentParser:
+def _parser(kind: type[S], program: str, about: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog=f"tidelog pipeline {job}",
+        prog=program,
         description=about,
         argument_default=argparse.SUPPRESS,
         formatter_class=argparse.RawDescriptionHelpFormatter,

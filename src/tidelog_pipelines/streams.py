@@ -62,23 +62,26 @@ def run(
     each: Callable[[Progress], None],
     patience_seconds: float,
     caller: Caller = COMMAND,
+    is_enough: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Run the queries until they end or are interrupted. -> whether they ended by themselves.
+    """Run the queries until they end, `is_enough`, or they are interrupted. -> if not interrupted.
 
     If the cluster or a schema registry does not answer, the queries are retried from their
-    checkpoints for `patience_seconds`.
+    checkpoints for `patience_seconds`. `is_enough` is asked after each look at the queries.
     """
-    patience = _Patience(patience_seconds)
-    with _interruptions(caller.stop) as interrupted:
+    patience = Patience(patience_seconds)
+    with interruptions(caller.stop) as interrupted:
         while True:
             try:
                 queries = start()
                 for query in queries:
                     caller.started(query)
-                if _run_once(queries, each, patience, interrupted):
+                if _run_once(queries, each, patience, interrupted, is_enough):
                     return True
                 break
             except StreamingQueryException as error:
+                if is_enough():
+                    return True
                 sentence = explain(str(error))
                 if sentence is None:
                     raise
@@ -91,7 +94,7 @@ def run(
     return False
 
 
-class _Patience:
+class Patience:
     """Limits how long failures may repeat without a success between them."""
 
     def __init__(self, seconds: float) -> None:
@@ -113,7 +116,7 @@ class _Patience:
 
 
 @contextmanager
-def _interruptions(stop: Event | None) -> Iterator[Event]:
+def interruptions(stop: Event | None = None) -> Iterator[Event]:
     """The event of the caller, or one that Ctrl-C and SIGTERM set, instead of an exception.
 
     An exception would break the connection to the JVM, and this connection cannot be opened again.
@@ -156,8 +159,9 @@ class _Reports:
 def _run_once(
     queries: Sequence[StreamingQuery],
     each: Callable[[Progress], None],
-    patience: _Patience,
+    patience: Patience,
     interrupted: Event,
+    is_enough: Callable[[], bool],
 ) -> bool:
     reports = [_Reports(query) for query in queries]
     try:
@@ -166,7 +170,7 @@ def _run_once(
             for report in reports:
                 if report.tell(each):
                     patience.succeed()
-            if are_over or interrupted.is_set():
+            if are_over or interrupted.is_set() or is_enough():
                 return not interrupted.is_set()
     finally:
         for query in queries:

@@ -16,6 +16,7 @@ from tidelog.config.key import (
     string,
     strings,
 )
+from tidelog.config.table_keys import TABLE_KEYS
 
 _FOREVER = (1 << 63) - 1
 
@@ -226,6 +227,7 @@ _KEYS = (
         "The age at which a new segment begins, even if the current one is small.",
         at_least(1),
     ),
+    *TABLE_KEYS,
     boolean(
         "unclean.leader.election.enable",
         False,

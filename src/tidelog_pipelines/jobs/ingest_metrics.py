@@ -115,19 +115,29 @@ def served(spark: SparkSession, port: int, query: str, ingestion: Ingestion) -> 
     if not port:
         yield
         return
+    listener = ProgressListener(query)
+    with scraped(port, _Collector(listener, ingestion)):
+        spark.streams.addListener(listener)
+        try:
+            yield
+        finally:
+            spark.streams.removeListener(listener)
+
+
+@contextmanager
+def scraped(port: int, collector: Any) -> Iterator[None]:
+    """Serve what a collector of the Prometheus client collects at each scrape."""
     from prometheus_client import CollectorRegistry, start_http_server
 
-    listener, registry = ProgressListener(query), CollectorRegistry()
-    registry.register(_Collector(listener, ingestion))
+    registry = CollectorRegistry()
+    registry.register(collector)
     try:
         server, thread = start_http_server(port, registry=registry)
     except OSError as error:
         raise JobFailed(f"--metrics-port {port} cannot be used: {error.strerror}.") from None
-    spark.streams.addListener(listener)
     try:
         yield
     finally:
-        spark.streams.removeListener(listener)
         server.shutdown()
         server.server_close()
         thread.join()

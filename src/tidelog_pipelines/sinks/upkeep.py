@@ -1,5 +1,6 @@
 """The upkeep of one Delta table: expiry of rows, compaction, and removal of unused files."""
 
+import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,15 @@ class Compaction(NamedTuple):
 def expire(spark: SparkSession, path: str, days: int) -> int:
     """Delete rows whose date is more than `days` days ago. Rows without a date stay."""
     sql = f"DELETE FROM delta.`{path}` WHERE date < current_date() - INTERVAL {days} DAYS"
+    (found,) = spark.sql(sql).collect()
+    return int(found["num_affected_rows"])
+
+
+def expire_older(spark: SparkSession, path: str, milliseconds: int) -> int:
+    """Delete rows whose timestamp is longer ago; rows without a timestamp stay."""
+    limit = f"timestamp_millis({max(0, time.time_ns() // 1_000_000 - milliseconds)})"
+    # The date lets Delta leave out whole files without reading them.
+    sql = f"DELETE FROM delta.`{path}` WHERE date <= date({limit}) AND timestamp < {limit}"
     (found,) = spark.sql(sql).collect()
     return int(found["num_affected_rows"])
 

@@ -21,6 +21,10 @@ from tidelog.config.topic_keys import SYNONYMS, TOPIC_KEYS
         ("leader.replication.throttled.replicas", "0:1,1:2", ("0:1", "1:2")),
         ("leader.replication.throttled.replicas", "*", ("*",)),
         ("message.timestamp.type", "LogAppendTime", "LogAppendTime"),
+        ("tidelog.table.enable", "true", True),
+        ("tidelog.table.partition.by", "", ()),
+        ("tidelog.table.partition.by", "date,partition", ("date", "partition")),
+        ("tidelog.table.retention.ms", "-1", -1),
     ],
 )
 def test_a_text_has_its_value(name: str, text: str, value: Value) -> None:
@@ -49,6 +53,15 @@ def test_a_text_has_its_value(name: str, text: str, value: Value) -> None:
         ("min.cleanable.dirty.ratio", "1.5", "Value must be no more than 1"),
         ("min.cleanable.dirty.ratio", "abc", "Not a number of type DOUBLE"),
         ("message.timestamp.type", "x", "String must be one of: CreateTime, LogAppendTime"),
+        ("tidelog.table.enable", "yes", "Expected value to be either true or false"),
+        ("tidelog.table.mode", "merge", "String must be one of: append, upsert, history"),
+        ("tidelog.table.partition.by", "key", "String must be one of: date, partition"),
+        ("tidelog.table.retention.ms", "0", "Value must be unlimited (-1) or at least 1"),
+        (
+            "tidelog.table.value.format",
+            "xml",
+            "String must be one of: json, text, raw, avro, protobuf",
+        ),
     ],
 )
 def test_a_text_without_a_value_is_refused(name: str, text: str, reason: str) -> None:

@@ -16,6 +16,8 @@ from tidelog.config.settings import BrokerSettings
 from tidelog.config.topic_keys import SYNONYMS, TOPIC_KEYS
 
 SOURCE = Path(__file__).parents[3] / "src" / "tidelog"
+TABLES_JOB = SOURCE.parent / "tidelog_pipelines" / "jobs" / "topic_tables"
+"""The job that acts on the keys of table topics; a broker only checks and keeps them."""
 PACKAGES = ("api", "clusters", "controller", "coordination", "node", "runtime")
 """The packages that run a node. The simulator and the commands only set keys."""
 
@@ -28,8 +30,8 @@ DEFAULTS_OF_TOPIC_KEYS = {
 
 @cache
 def serving_code() -> str:
-    paths = (path for package in PACKAGES for path in (SOURCE / package).rglob("*.py"))
-    return "\n".join(path.read_text() for path in paths)
+    packages = (TABLES_JOB, *(SOURCE / package for package in PACKAGES))
+    return "\n".join(path.read_text() for one in packages for path in one.rglob("*.py"))
 
 
 @cache

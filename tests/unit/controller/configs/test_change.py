@@ -158,6 +158,12 @@ def test_another_minimum_of_in_sync_replicas_clears_the_eligible_ones() -> None:
         ),
         ((TOPIC, "t", [("foo", SET, "x")]), "invalid_config", "Unknown topic config name: foo"),
         (
+            (TOPIC, "t", [("tidelog.table.mode", SET, "merge")]),
+            "invalid_config",
+            "Invalid value merge for configuration tidelog.table.mode: String must be one of: "
+            "append, upsert, history",
+        ),
+        (
             (TOPIC, "t", [("retention.ms", APPEND, "1")]),
             "invalid_config",
             "Can't APPEND to key retention.ms because its type is not LIST.",

@@ -268,6 +268,12 @@ def test_one_refused_topic_holds_back_no_other() -> None:
         ),
         (topic("t", configs={"foo": "1"}), "invalid_config", "Unknown topic config name: foo"),
         (
+            topic("t", configs={"tidelog.table.enable": "yes"}),
+            "invalid_config",
+            "Invalid value yes for configuration tidelog.table.enable: "
+            "Expected value to be either true or false",
+        ),
+        (
             topic("t", configs={"retention.ms": "x", "foo": "1"}),
             "invalid_config",
             "Unknown topic config name: foo",

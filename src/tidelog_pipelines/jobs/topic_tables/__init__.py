@@ -1,0 +1,1 @@
+"""`tidelog tables run`: the tables of topics, kept by one streaming query."""

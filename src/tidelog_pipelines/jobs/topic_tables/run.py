@@ -1,0 +1,307 @@
+"""`tables run`: keeps a table of each table topic, with one streaming query for all of them.
+
+--out contains the directories `tables/TOPIC`, `quarantine` and `checkpoints`, and the file
+`_tables.json` with the states. Each start of the query uses a new checkpoint and begins at the
+offsets of this file, so that topics can be added and removed in between.
+"""
+
+import json
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from threading import Event
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidelog_pipelines import failures, streams
+from tidelog_pipelines.failures import JobFailed, sentence_for
+from tidelog_pipelines.jobs.ingest import IngestSettings
+from tidelog_pipelines.jobs.ingestion import QUARANTINE
+from tidelog_pipelines.jobs.plan import table_of
+from tidelog_pipelines.jobs.topic_tables.book import NAME, Book
+from tidelog_pipelines.jobs.topic_tables.choice import Chosen, choose
+from tidelog_pipelines.jobs.topic_tables.table_ingestion import TableIngestion
+from tidelog_pipelines.jobs.topic_tables.table_metrics import served_tables
+from tidelog_pipelines.jobs.topic_tables.table_plans import TablePlans
+from tidelog_pipelines.jobs.topic_tables.table_upkeep import TableUpkeep
+from tidelog_pipelines.jobs.topic_tables.watch import Look, Watch
+from tidelog_pipelines.session import spark_session
+from tidelog_pipelines.settings import (
+    KafkaSettings,
+    check_times,
+    has_scheme,
+    like,
+    located,
+    parse,
+    setting,
+)
+from tidelog_pipelines.sinks.claims import claimed
+from tidelog_pipelines.sinks.group_offsets import GroupOffsets
+from tidelog_pipelines.sinks.tables import DeltaTables
+from tidelog_pipelines.sources.checkpoint import Ends
+from tidelog_pipelines.sources.kafka import Subscription, stream
+from tidelog_pipelines.sources.registry import Registry
+
+QUERY = "tables"
+EARLIEST = -2
+"""How Spark's connector writes the first offset of a partition."""
+ABOUT = """\
+Keep a table of each topic that has the setting tidelog.table.enable, with one Spark query for all
+of them. Topics are added and removed while the job runs. A topic that fails does not hold up the
+others. `tidelog tables` shows the states. For brokers that do not know the setting, --topics and
+--tables-file choose the topics.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TablesSettings(KafkaSettings):
+    out: str = setting(metavar="DIR", meaning="the directory of the tables and all other output")
+    topics: str = setting(
+        "", metavar="NAME,...", meaning="topics that are tables with the default settings"
+    )
+    tables_file: str = setting(
+        "",
+        metavar="FILE",
+        meaning="a TOML file of tables: a section [TOPIC] with value-format, mode, partition-by "
+        "and retention-ms; it is read again at each look",
+    )
+    interval: float = setting(
+        10.0, metavar="SECONDS", meaning="how often to look for new tables and changed settings"
+    )
+    once: bool = setting(False, meaning="read all available records, and end")
+    every: str = like(IngestSettings, "every")
+    max_per_batch: int = like(IngestSettings, "max_per_batch")
+    group: str = setting(
+        "tidelog-tables", metavar="ID", meaning="the group to commit offsets to; '' for none"
+    )
+    compact_every: int = setting(
+        20, metavar="N", meaning="compact a table after every N micro-batches of it; 0 for never"
+    )
+    upkeep_seconds: float = setting(
+        3600.0,
+        metavar="SECONDS",
+        meaning="how often rows expire, and unused files are removed",
+    )
+    schema_registry: str = setting(
+        "", metavar="URL", meaning="the schema registry of topics of format avro and protobuf"
+    )
+    schema_registry_auth: str = like(IngestSettings, "schema_registry_auth")
+    state_file: str = setting(
+        "", metavar="FILE", meaning="a local file for the states, if --out is not a local directory"
+    )
+    patience_seconds: int = like(IngestSettings, "patience_seconds")
+    metrics_port: int = like(IngestSettings, "metrics_port")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.remote:
+            raise ValueError("--remote is not possible: this process runs the batches")
+        if not 0 <= self.metrics_port < 1 << 16:
+            raise ValueError("--metrics-port is a number from 1 to 65535")
+        if not (0 < self.interval <= 86_400 and self.upkeep_seconds > 0):
+            raise ValueError("--interval and --upkeep-seconds are above 0; --interval up to a day")
+        if has_scheme(self.out) and not self.state_file:
+            raise ValueError("an --out that is not a local directory needs a --state-file")
+        if self.schema_registry and not self.schema_registry.startswith(("http://", "https://")):
+            raise ValueError("--schema-registry is a URL such as http://HOST:8081")
+        check_times(every=self.every)
+
+    @property
+    def state_path(self) -> str:
+        return located(self.state_file or f"{self.out}/{NAME}")
+
+    def checkpoint_path(self, number: int) -> str:
+        return f"{located(self.out)}/checkpoints/{number}"
+
+    @property
+    def plans(self) -> TablePlans:
+        return TablePlans(
+            KafkaSettings(bootstrap_server=self.bootstrap_server, kafka=self.kafka),
+            located(self.out),
+            Registry(self.schema_registry, self.schema_registry_auth),
+            self.compact_every,
+        )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    return failures.run(lambda: tables(parsed(sys.argv[1:] if arguments is None else arguments)))
+
+
+def parsed(arguments: list[str]) -> TablesSettings:
+    return parse(TablesSettings, "run", arguments, ABOUT, "tables")
+
+
+def tables(settings: TablesSettings) -> int:
+    """Run the job in its own session."""
+    with claimed(located(settings.out)):
+        watch = _watch(settings)
+        first = watch.look()
+        spark = spark_session(settings, "tables")
+        try:
+            TablesJob(spark, settings, watch, first).run()
+        finally:
+            spark.stop()
+    return 0
+
+
+def run(spark: SparkSession, settings: TablesSettings) -> None:
+    """Run the job in this session; with --once, until all records are read."""
+    with claimed(located(settings.out)):
+        watch = _watch(settings)
+        TablesJob(spark, settings, watch, watch.look()).run()
+
+
+def _watch(settings: TablesSettings) -> Watch:
+    return Watch(settings, filter(None, settings.topics.split(",")), settings.tables_file)
+
+
+class TablesJob:
+    def __init__(
+        self, spark: SparkSession, settings: TablesSettings, watch: Watch, look: Look
+    ) -> None:
+        self._spark = spark
+        self._settings = settings
+        self._plans = settings.plans
+        self._watch, self._look = watch, look
+        self._next_look = time.monotonic() + settings.interval
+        self._book = Book(settings.state_path, settings.interval)
+        self._upkeep = TableUpkeep(
+            spark, located(settings.out), self._book, settings.upkeep_seconds
+        )
+        self._patience = streams.Patience(settings.patience_seconds)
+        self._offsets = GroupOffsets(settings, settings.group) if settings.group else None
+
+    def run(self) -> None:
+        self._count()
+        with (
+            streams.interruptions() as interrupted,
+            served_tables(self._settings.metrics_port, self._book, self._ends),
+        ):
+            try:
+                self._work(interrupted)
+                if self._settings.once:
+                    self._upkeep.run(self._look)
+            finally:
+                self._book.rest()
+                if self._offsets:
+                    self._offsets.close()
+
+    def _work(self, interrupted: Event) -> None:
+        """One query after the other, until the job is interrupted or, with --once, has read all."""
+        is_once = self._settings.once
+        while not interrupted.is_set():
+            chosen = choose(self._look, self._book, self._plans.of)
+            try:
+                if not chosen and not is_once:
+                    interrupted.wait(self._settings.interval)
+                    self._look_again()
+                elif not chosen or not self._query(chosen) or is_once:
+                    return
+            except (JobFailed, StreamingQueryException) as error:
+                self._wait_or_raise(error, interrupted)
+
+    def _wait_or_raise(self, error: Exception, interrupted: Event) -> None:
+        """A changed choice of topics may repair the query: look again for a while."""
+        sentence = sentence_for(error)
+        if sentence is None or self._patience.is_over():
+            raise error
+        streams.say(f"tidelog: {sentence} Trying again.")
+        interrupted.wait(streams.RETRY_SECONDS)
+        self._next_look = time.monotonic()
+        self._look_again()
+
+    def _query(self, chosen: Chosen) -> bool:
+        """Read these topics until the choice changes. -> False if the job was interrupted"""
+        number = self._book.next_checkpoint()
+        checkpoint = self._settings.checkpoint_path(number)
+        plans = {topic: self._plans.of(one, checkpoint) for topic, one in chosen.items()}
+        ingestion = TableIngestion(self._plans.shared(checkpoint), plans, self._book)
+        starts = self._starts(chosen)
+
+        def is_enough() -> bool:
+            if self._settings.once:
+                return False
+            self._look_again()
+            self._upkeep.if_due(self._look)
+            if choose(self._look, self._book, self._plans.of) != chosen:
+                ingestion.close()
+                return ingestion.is_idle
+            return False
+
+        try:
+            return streams.run(
+                lambda: [self._start(ingestion, checkpoint, starts)],
+                self._tell,
+                self._settings.patience_seconds,
+                is_enough=is_enough,
+            )
+        finally:
+            if not has_scheme(checkpoint):
+                shutil.rmtree(checkpoint, ignore_errors=True)
+
+    def _starts(self, chosen: Chosen) -> Ends:
+        """By topic and partition, the offset at which the query begins."""
+        return {
+            topic: {
+                partition: self._book.of(topic).offsets.get(partition, EARLIEST)
+                for partition in self._look.tables[topic].partitions
+            }
+            for topic in chosen
+        }
+
+    def _start(self, ingestion: TableIngestion, checkpoint: str, starts: Ends) -> StreamingQuery:
+        ingestion.forget()
+        records = stream(
+            self._spark,
+            self._settings,
+            Subscription(tuple(starts)),
+            json.dumps(starts),
+            self._settings.max_per_batch,
+            may_vanish=True,
+        )
+        writer = records.writeStream.foreachBatch(ingestion).queryName(QUERY)
+        writer = writer.option("checkpointLocation", checkpoint)
+        if self._settings.once:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=self._settings.every).start()
+
+    def _tell(self, progress: streams.Progress) -> None:
+        self._patience.succeed()
+        streams.say(streams.line(progress))
+        if self._offsets and (refusal := self._offsets.commit(self._book.offsets())):
+            streams.say(f"tidelog: {refusal}")
+
+    def _look_again(self) -> None:
+        """Look if it is time; if no broker answers or the file has an error, keep the last look."""
+        if time.monotonic() < self._next_look:
+            return
+        try:
+            self._look = self._watch.look()
+        except (JobFailed, OSError) as error:
+            streams.say(f"tidelog: {sentence_for(error)}")
+        self._next_look = time.monotonic() + self._settings.interval
+
+    def _ends(self) -> Ends:
+        return self._look.ends
+
+    def _count(self) -> None:
+        """Count the rows of tables that exist; a killed job may not have noted its last ones."""
+        found = DeltaTables(self._spark, located(self._settings.out))
+        bad = found.rows(QUARANTINE)
+        counts = [] if bad is None else bad.groupBy("topic").agg(f.count("*").alias("n")).collect()
+        quarantined = {row["topic"]: row["n"] for row in counts}
+        for topic in self._book.tables:
+            rows = found.rows(table_of(topic))
+            self._book.note(
+                topic,
+                rows=0 if rows is None else rows.count(),
+                quarantined=quarantined.get(topic, 0),
+            )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

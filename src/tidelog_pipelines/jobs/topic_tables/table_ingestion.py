@@ -1,0 +1,130 @@
+"""Writes micro-batches to the tables of topics: a topic that fails does not hold up the others.
+
+If a topic fails, the batch goes on without it. The book keeps where its records begin, and a later
+query reads them again from there.
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+
+from py4j.protocol import Py4JNetworkError
+from pyspark.sql import DataFrame
+
+from tidelog_pipelines import streams
+from tidelog_pipelines.failures import UNREACHABLE, JobFailed, explain, sentence_for
+from tidelog_pipelines.jobs.ingestion import Ingestion, Part, QueryRun, compact
+from tidelog_pipelines.jobs.isolation import STOPPED
+from tidelog_pipelines.jobs.plan import Plan, table_of
+from tidelog_pipelines.jobs.topic_tables.book import Book
+from tidelog_pipelines.jobs.topic_tables.watch import first_offsets
+from tidelog_pipelines.sinks.identities import TopicReplaced
+from tidelog_pipelines.sinks.tables import Batch
+from tidelog_pipelines.sources.checkpoint import Span
+
+OF_THE_WHOLE_JOB = (UNREACHABLE, "the disk is full", "another run of this job")
+"""The beginnings of sentences about failures that no single topic causes."""
+
+
+class QueryChanges(JobFailed):
+    """The query ends before its next micro-batch, because another one takes its place."""
+
+
+class TableIngestion(Ingestion):
+    def __init__(self, plan: Plan, plans: Mapping[str, Plan], book: Book) -> None:
+        super().__init__(plan, plans)
+        self._book = book
+        self._held: set[str] = set()
+        self._batches: Counter[str] = Counter()
+        self._closing = threading.Lock()
+        self._is_closed = False
+        self.is_idle = True
+        self.seconds = 0.0
+        """The time that micro-batches have taken."""
+        self.batches = 0
+
+    def close(self) -> None:
+        """Let no further micro-batch begin; the current one, if any, ends as usual."""
+        with self._closing:
+            self._is_closed = True
+
+    def __call__(self, records: DataFrame, number: int) -> None:
+        with self._closing:
+            if self._is_closed:
+                raise QueryChanges("the query changes.")
+            self.is_idle = False
+        started = time.monotonic()
+        try:
+            super().__call__(records, number)
+        finally:
+            self.is_idle = True
+        self.seconds += time.monotonic() - started
+        self.batches += 1
+
+    def _checked(
+        self, run: QueryRun, spans: dict[str, list[Span]], batch: Batch
+    ) -> dict[str, list[Span]]:
+        while True:
+            rest = {topic: found for topic, found in spans.items() if topic not in self._held}
+            try:
+                return super()._checked(run, rest, batch)
+            except TopicReplaced as error:
+                self._hold(error.topic, str(error), spans[error.topic])
+
+    def _write_part(self, run: QueryRun, part: Part) -> None:
+        before = (self.rows, self.quarantined)
+        try:
+            super()._write_part(run, part)
+        except Exception as error:
+            if (sentence := topics_own(error)) is None:
+                raise
+            self._hold(part.topic, sentence, part.spans)
+            return
+        rows, quarantined = self.rows - before[0], self.quarantined - before[1]
+        self._batches[part.topic] += 1
+        if rows + quarantined < sum(span.end - span.start for span in part.spans):
+            self._report_expired(part)
+        table = run.tables.rows(table_of(part.topic))
+        self._book.written(
+            part.topic,
+            {span.partition: span.end for span in part.spans},
+            rows=0 if table is None else table.count(),
+            quarantined=self._book.of(part.topic).quarantined + quarantined,
+        )
+
+    def _finish(self, run: QueryRun, spans: dict[str, list[Span]], number: int) -> None:
+        every = self._plan.compact_every
+        due = [topic for topic, count in self._batches.items() if every and count >= every]
+        compact(run.tables, due)
+        for topic in due:
+            del self._batches[topic]
+
+    def _hold(self, topic: str, sentence: str, spans: list[Span]) -> None:
+        self._held.add(topic)
+        self._book.hold(topic, sentence, {span.partition: span.start for span in spans})
+        streams.say(f"tidelog: {topic}: {sentence}")
+
+    def _report_expired(self, part: Part) -> None:
+        """Note it if records were deleted before they were read; nothing can bring them back."""
+        partitions = [span.partition for span in part.spans]
+        first = first_offsets(self._plan.kafka, part.topic, partitions)
+        for span in part.spans:
+            if (begin := first.get(span.partition, 0)) > span.start:
+                sentence = (
+                    f"records of {part.topic}-{span.partition} were deleted before they were read:"
+                    f" offset {span.start} was next, and the first one is {begin}."
+                )
+                self._book.note(part.topic, error=sentence)
+                streams.say(f"tidelog: {sentence}")
+
+
+def topics_own(error: Exception) -> str | None:
+    """The sentence for an error that one topic causes; None if the whole job has failed."""
+    words = str(error)
+    if isinstance(error, ConnectionError | Py4JNetworkError | OSError) or STOPPED.search(words):
+        return None
+    sentence = sentence_for(error)
+    if (sentence or explain(words) or "").startswith(OF_THE_WHOLE_JOB):
+        return None
+    return sentence or f"this is a bug in Tidelog: {type(error).__name__}: {words[:500]}"

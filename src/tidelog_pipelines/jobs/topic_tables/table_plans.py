@@ -1,0 +1,60 @@
+"""The plans of topics: what all tables share, and what the settings of a topic add."""
+
+from dataclasses import dataclass
+
+from tidelog_pipelines.jobs.plan import Plan
+from tidelog_pipelines.jobs.topic_tables.table_settings import TableSettings
+from tidelog_pipelines.jobs.value_formats import ValueSource, registry_plan, value_format
+from tidelog_pipelines.settings import KafkaSettings
+from tidelog_pipelines.sources.registry import Registry
+from tidelog_pipelines.transformations.values.decoding import Text
+from tidelog_pipelines.transformations.values.strict_json import DEFAULT_LIMITS
+
+REGISTERED = ("avro", "protobuf")
+"""The formats whose schemas are in a registry."""
+
+
+@dataclass(frozen=True)
+class TablePlans:
+    kafka: KafkaSettings
+    out: str
+    registry: Registry
+    compact_every: int
+
+    def shared(self, checkpoint: str) -> Plan:
+        """The plan without the settings of a topic."""
+        return Plan(
+            kafka=self.kafka,
+            out=self.out,
+            format="delta",
+            checkpoint=checkpoint,
+            key=Text(),
+            value=None,
+            compact_every=self.compact_every,
+            skips_deleted=True,
+        )
+
+    def of(self, settings: TableSettings, checkpoint: str = "") -> Plan:
+        """The plan of a topic. Raises ValueError or JobFailed if the settings are impossible."""
+        if settings.format in REGISTERED and not self.registry.url:
+            raise ValueError(
+                f"the format {settings.format} needs a schema registry: start `tables run` with "
+                "--schema-registry."
+            )
+        source = ValueSource(
+            "string" if settings.format == "text" else settings.format,
+            schema="",
+            message="",
+            registry=self.registry if settings.format in REGISTERED else Registry(""),
+            avro_schema_id=-1,
+            avro_registry_header=False,
+            limits=DEFAULT_LIMITS,
+        )
+        source.check()
+        if settings.mode != "append":
+            raise ValueError(f"the mode {settings.mode} is not available yet.")
+        return self.shared(checkpoint)._replace(
+            value=value_format(source),
+            registry=registry_plan(source),
+            partition_by=settings.partition_by,
+        )

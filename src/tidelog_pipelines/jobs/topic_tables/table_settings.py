@@ -1,0 +1,85 @@
+"""The settings of a topic's table: from the topic's configuration, or from a TOML file."""
+
+import tomllib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from tidelog_pipelines.failures import JobFailed
+
+ENABLE = "tidelog.table.enable"
+FORMATS = ("json", "text", "raw", "avro", "protobuf")
+MODES = ("append", "upsert", "history")
+COLUMNS = ("date", "partition")
+FOREVER = -1
+
+
+class TableSettings(NamedTuple):
+    format: str = "json"
+    mode: str = "append"
+    partition_by: tuple[str, ...] = ("date",)
+    """The columns that partition a new table."""
+    retention_ms: int = FOREVER
+
+    @property
+    def for_the_query(self) -> "TableSettings":
+        """Without the settings that a running query does not depend on."""
+        return self._replace(retention_ms=FOREVER)
+
+
+DEFAULT = TableSettings()
+
+
+def of_configuration(values: Mapping[str, str]) -> TableSettings | None:
+    """The settings in a topic's configuration; None if the topic is not a table."""
+    if values.get(ENABLE) != "true":
+        return None
+    columns = values.get("tidelog.table.partition.by", ",".join(DEFAULT.partition_by))
+    return TableSettings(
+        values.get("tidelog.table.value.format", DEFAULT.format),
+        values.get("tidelog.table.mode", DEFAULT.mode),
+        tuple(name.strip() for name in columns.split(",") if name.strip()),
+        int(values.get("tidelog.table.retention.ms", DEFAULT.retention_ms)),
+    )
+
+
+def of_file(path: str) -> dict[str, TableSettings]:
+    """The tables of a TOML file that has one section per topic."""
+    try:
+        with open(path, "rb") as file:
+            sections = tomllib.load(file)
+    except tomllib.TOMLDecodeError as error:
+        raise JobFailed(f"{path} is not TOML: {error}.") from None
+    return {topic: _of_section(path, topic, section) for topic, section in sections.items()}
+
+
+def _of_section(path: str, topic: str, section: Any) -> TableSettings:
+    known = ("value-format", "mode", "partition-by", "retention-ms")
+    if not isinstance(section, dict):
+        raise JobFailed(f"{path}: {topic} is not a section such as [{topic}].")
+    for key in section:
+        if key not in known:
+            raise JobFailed(
+                f"{path}: [{topic}] has no setting {key!r}; there are {', '.join(known)}."
+            )
+    columns = section.get("partition-by", list(DEFAULT.partition_by))
+    columns = [columns] if isinstance(columns, str) else columns
+    found = TableSettings(
+        section.get("value-format", DEFAULT.format),
+        section.get("mode", DEFAULT.mode),
+        tuple(columns) if isinstance(columns, list) else (str(columns),),
+        section.get("retention-ms", DEFAULT.retention_ms),
+    )
+    where = f"{path}: [{topic}]"
+    _check(where, "value-format", (found.format,), FORMATS)
+    _check(where, "mode", (found.mode,), MODES)
+    _check(where, "partition-by", found.partition_by, COLUMNS)
+    retention = found.retention_ms
+    if type(retention) is not int or (retention < 1 and retention != FOREVER):
+        raise JobFailed(f"{where}: retention-ms is a number of at least 1, or -1 for no limit.")
+    return found
+
+
+def _check(where: str, key: str, values: tuple[Any, ...], allowed: tuple[str, ...]) -> None:
+    for value in values:
+        if value not in allowed:
+            raise JobFailed(f"{where}: {key} is one of {', '.join(allowed)}, not {value!r}.")

@@ -1,0 +1,126 @@
+"""Looks for the topics that are tables: in the cluster's configuration, a file and the flags."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import NamedTuple
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # they have no __all__
+    AdminClient,
+    ConfigResource,
+    OffsetSpec,
+    TopicMetadata,
+)
+
+from tidelog_pipelines.failures import UNREACHABLE, JobFailed
+from tidelog_pipelines.jobs.topic_tables import table_settings
+from tidelog_pipelines.jobs.topic_tables.table_settings import TableSettings
+from tidelog_pipelines.settings import KafkaSettings
+from tidelog_pipelines.sources.checkpoint import Ends
+from tidelog_pipelines.sources.kafka import ANSWER_SECONDS, Topics, client_configuration
+
+
+class TableTopic(NamedTuple):
+    """A topic that is to be a table."""
+
+    settings: TableSettings
+    id: str = ""
+    partitions: tuple[int, ...] = ()
+    problem: str = ""
+    """Why the topic cannot be read now."""
+
+
+class Look(NamedTuple):
+    """What one look at the cluster has found."""
+
+    tables: dict[str, TableTopic]
+    existing: frozenset[str]
+    ends: Ends
+    """By topic and partition of the tables, the end of the log."""
+
+
+class Watch:
+    def __init__(self, kafka: KafkaSettings, names: Iterable[str], file: str) -> None:
+        self._where = kafka.bootstrap_server
+        self._names = tuple(names)
+        self._file = file
+        self._topics = Topics(kafka)
+        self._admin = AdminClient(client_configuration(kafka))
+
+    def look(self) -> Look:
+        """Ask the cluster. Raises if no broker answers, or if the file has an error."""
+        chosen = dict.fromkeys(self._names, table_settings.DEFAULT)
+        if self._file:
+            chosen |= table_settings.of_file(self._file)
+        try:
+            existing = self._admin.list_topics(timeout=ANSWER_SECONDS).topics
+            configured = self._configured(name for name in existing if name not in chosen)
+        except KafkaException as error:
+            raise JobFailed(
+                f"{UNREACHABLE} at {self._where} ({error.args[0].str()}); is the cluster up, and "
+                "--bootstrap-server right?"
+            ) from None
+        wanted = {**configured, **chosen}
+        ids = self._topics.ids([name for name in wanted if name in existing])
+        tables = {
+            name: _table_topic(settings, existing.get(name), ids.get(name, ""))
+            for name, settings in wanted.items()
+        }
+        return Look(tables, frozenset(existing), self._ends(tables))
+
+    def _configured(self, names: Iterable[str]) -> dict[str, TableSettings]:
+        """The tables among these topics, according to their configuration."""
+        own = [name for name in names if not name.startswith("__")]
+        if not own:
+            return {}
+        resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in own]
+        asked = self._admin.describe_configs(resources, request_timeout=ANSWER_SECONDS)
+        found = {}
+        for resource, answer in asked.items():
+            try:
+                entries = answer.result()
+            except KafkaException:
+                continue  # the topic has just been deleted
+            values = {name: entry.value for name, entry in entries.items() if entry.value}
+            settings = table_settings.of_configuration(values)
+            if settings is not None:
+                found[resource.name] = settings
+        return found
+
+    def _ends(self, tables: dict[str, TableTopic]) -> Ends:
+        partitions = [
+            TopicPartition(name, partition)
+            for name, one in tables.items()
+            for partition in (() if one.problem else one.partitions)
+        ]
+        return _offsets(self._admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+
+
+def first_offsets(kafka: KafkaSettings, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+    """The first offset of each of these partitions that can still be read, if it is known."""
+    asked = [TopicPartition(topic, one) for one in partitions]
+    admin, earliest = AdminClient(client_configuration(kafka)), OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+    return _offsets(admin, asked, earliest).get(topic, {})
+
+
+def _offsets(admin: AdminClient, partitions: list[TopicPartition], which: OffsetSpec) -> Ends:
+    """An offset of each partition; a partition whose leader does not answer now has none."""
+    found: Ends = {}
+    if not partitions:
+        return found
+    asked = dict.fromkeys(partitions, which)
+    for where, answer in admin.list_offsets(asked, request_timeout=ANSWER_SECONDS).items():
+        with suppress(KafkaException):
+            found.setdefault(where.topic, {})[where.partition] = answer.result().offset
+    return found
+
+
+def _table_topic(settings: TableSettings, found: TopicMetadata | None, id: str) -> TableTopic:
+    if found is None:
+        return TableTopic(settings, problem="the topic does not exist")
+    partitions = tuple(sorted(found.partitions))
+    leaderless = [one for one in partitions if found.partitions[one].leader < 0]
+    problem = ""
+    if leaderless or not partitions:
+        problem = f"partition {leaderless[0] if leaderless else 0} has no leader"
+    return TableTopic(settings, id, partitions, problem)
