@@ -34,6 +34,7 @@ COMMANDS = {
     "pipeline": Entry(
         USE, "pipeline", "Run the data pipeline on Spark: ingest, query, health, audit."
     ),
+    "tables": Entry(USE, "tables", "Keep tables of topics with Spark, and show their states."),
     "replicas": Entry(
         LOOK, "replicas", "Show the offset, the lag and the sync state of each replica."
     ),

@@ -68,11 +68,15 @@ def command() -> None:
     """
 
 
-def start(job: str, arguments: tuple[str, ...]) -> int:
-    """Replace this process with the job. The job's --help works before Spark is installed."""
-    module = f"tidelog_pipelines.jobs.{job}"
+def start(job: str, arguments: tuple[str, ...]) -> NoReturn:
+    """Replace this process with the job."""
+    start_module(f"tidelog_pipelines.jobs.{job}", f"pipeline {job}", arguments)
+
+
+def start_module(module: str, command: str, arguments: tuple[str, ...]) -> NoReturn:
+    """Replace this process with a job. Its --help works before Spark is installed."""
     if not {"-h", "--help"}.isdisjoint(arguments):
-        _become("tidelog.cli.help.pipeline_help", module)
+        _become("tidelog.cli.help.pipeline_help", module, command)
     prepare()
     if not any(one.partition("=")[0] in NAMES_CLUSTER for one in arguments):
         os.environ.setdefault("TIDELOG_BOOTSTRAP_SERVER", found_bootstrap())

@@ -93,6 +93,18 @@ def look(client: Client, topics: Sequence[str]) -> list[PartitionOffsets]:
     ]
 
 
+def high_watermarks(client: Client, topics: Sequence[str]) -> dict[TopicPartition, Offset]:
+    """The high watermark of each partition of these topics whose leader answers."""
+    led: dict[NodeId, list[TopicPartition]] = {}
+    for topic in admin.describe_from_metadata(client, topics) if topics else ():
+        for one in topic.partitions:
+            led.setdefault(one.leader, []).append(TopicPartition(topic.name, one.number))
+    found: dict[TopicPartition, Offset] = {}
+    for node, partitions in led.items():
+        found |= _ends(client, node, partitions, _CONSUMER)
+    return found
+
+
 def _ends(
     client: Client, node: NodeId, partitions: Iterable[TopicPartition], reader: int
 ) -> dict[TopicPartition, Offset]:

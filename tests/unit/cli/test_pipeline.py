@@ -10,12 +10,19 @@ import pytest
 from tidelog.cli.commands import invoke
 from tidelog.cli.help.examples import EXAMPLES
 from tidelog.cli.pipeline import JOBS, start
+from tidelog.cli.tables import JOB as TABLES
 
 SOURCES = str(Path(__file__).parents[3] / "src")
 
 
-@pytest.mark.parametrize("job", JOBS)
-def test_a_job_prints_its_help_where_nothing_is_installed(job: str) -> None:
+MODULES = {
+    **{f"pipeline {job}": f"tidelog_pipelines.jobs.{job}" for job in JOBS},
+    "tables run": TABLES,
+}
+
+
+@pytest.mark.parametrize("command", MODULES)
+def test_a_job_prints_its_help_where_nothing_is_installed(command: str) -> None:
     done = subprocess.run(
         # -S: without installed packages.
         [
@@ -23,7 +30,8 @@ def test_a_job_prints_its_help_where_nothing_is_installed(job: str) -> None:
             "-S",
             "-m",
             "tidelog.cli.help.pipeline_help",
-            f"tidelog_pipelines.jobs.{job}",
+            MODULES[command],
+            command,
         ],
         capture_output=True,
         text=True,
@@ -31,9 +39,9 @@ def test_a_job_prints_its_help_where_nothing_is_installed(job: str) -> None:
         env={**os.environ, "PYTHONPATH": SOURCES},
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"usage: tidelog pipeline {job}")
+    assert done.stdout.startswith(f"usage: tidelog {command}")
     assert "--master" in done.stdout
-    assert done.stdout.endswith(f"  {EXAMPLES[f'pipeline {job}']}\n")
+    assert done.stdout.endswith(f"  {EXAMPLES[command]}\n")
 
 
 def test_help_is_printed_before_anything_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,8 +54,9 @@ def test_help_is_printed_before_anything_is_installed(monkeypatch: pytest.Monkey
     monkeypatch.setattr(os, "execv", become)
     with pytest.raises(SystemExit):
         start("ingest", ("--topics", "t", "--help"))
-    [[*_, module, job]] = started
+    [[*_, module, job, command]] = started
     assert (module, job) == ("tidelog.cli.help.pipeline_help", "tidelog_pipelines.jobs.ingest")
+    assert command == "pipeline ingest"
 
 
 def test_the_jobs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

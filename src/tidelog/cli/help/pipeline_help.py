@@ -1,4 +1,4 @@
-"""`tidelog pipeline JOB --help` without Spark.
+"""`tidelog pipeline JOB --help` and `tidelog tables run --help` without Spark.
 
 Each job prints its own help. To import a job, Python must import Spark. This module therefore
 replaces the libraries that jobs import with placeholders, so that the help works before the
@@ -75,7 +75,7 @@ class PlaceholderFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         pass
 
 
-def print_help(module: str) -> None:
+def print_help(module: str, command: str) -> None:
     """Run the job's module in this process with --help, and print an example below it."""
     sys.meta_path.insert(0, PlaceholderFinder())
     sys.argv[1:] = ["--help"]
@@ -84,9 +84,8 @@ def print_help(module: str) -> None:
     except SystemExit as end:
         if end.code:
             raise
-    job = module.rpartition(".")[2]
-    print(f"\nExample:\n  {EXAMPLES[f'pipeline {job}']}")
+    print(f"\nExample:\n  {EXAMPLES[command]}")
 
 
 if __name__ == "__main__":
-    print_help(sys.argv[1])
+    print_help(sys.argv[1], sys.argv[2])
