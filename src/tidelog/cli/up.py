@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+import sys
 from pathlib import Path
 
 import click
@@ -10,8 +11,10 @@ import click
 from tidelog.cli import options
 from tidelog.cli.help.program import program
 from tidelog.cli.output.start_block import start_block
+from tidelog.cli.tables import DIRECTORY
 from tidelog.clusters.child import NodeToRun
 from tidelog.clusters.cluster_directory import ClusterDirectory
+from tidelog.clusters.companion import Companion
 from tidelog.clusters.control import ControlSocket
 from tidelog.clusters.free_ports import HOST
 from tidelog.clusters.local_cluster import HIGHEST_PORT, LocalCluster
@@ -23,6 +26,7 @@ from tidelog.runtime.logs import LEVEL_VARIABLE, log_to_stderr
 log = logging.getLogger(__name__)
 
 DEFAULT_BROKERS = 3
+TABLES_LOG = "tables.log"
 ADDRESS = re.compile(r"[\w.:%-]+")
 EVERY_ADDRESS = ("0.0.0.0", "::")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -88,6 +92,13 @@ def _named(ctx: click.Context, param: click.Parameter, directory: str) -> Path:
     "--override", multiple=True, metavar="KEY=VALUE", help="Set a key of every server.properties."
 )
 @click.option(
+    "--tables",
+    is_flag=False,
+    flag_value="",
+    metavar="[DIR]",
+    help="Keep tables of topics with Spark, in DIR.  [default: `tables` in --dir]",
+)
+@click.option(
     "--verbose", is_flag=True, help="Print all log lines of the nodes, not only warnings."
 )
 def command(
@@ -98,6 +109,7 @@ def command(
     advertised_host: str | None,
     no_restart: bool,
     override: tuple[str, ...],
+    tables: str | None,
     verbose: bool,
 ) -> int:
     """Start a local cluster and stay in the foreground until Ctrl-C.
@@ -106,7 +118,8 @@ def command(
     HOST:PORT,...`, for scripts. DIR/cluster.json lists the id, the pid and the ports of each node.
     Every node is a broker and a controller in its own process, and a node that dies is restarted.
     `tidelog node` stops, kills, pauses and starts single nodes. The data stays in DIR for the next
-    `up`.
+    `up`. With --tables, `tidelog tables run` runs beside the nodes, and writes its log to
+    DIR/tables.log.
     """
     given = dict(options.key_value("--override", one) for one in override)
     for key in sorted(OWN_KEYS & given.keys()):
@@ -132,7 +145,8 @@ def command(
         cluster.check_ports()
         cluster.prepare()
         is_new = earlier.brokers is None
-        return run(cluster, is_new=is_new, restart=not no_restart, verbose=verbose)
+        out = None if tables is None else Path(tables or directory / DIRECTORY)
+        return run(cluster, out, is_new=is_new, restart=not no_restart, verbose=verbose)
     finally:
         if cluster.was_whole:
             forget(directory)
@@ -157,15 +171,19 @@ def check_hosts(host: str, advertised_host: str | None) -> None:
         )
 
 
-def run(cluster: LocalCluster, *, is_new: bool, restart: bool, verbose: bool) -> int:
+def run(
+    cluster: LocalCluster, tables: Path | None, *, is_new: bool, restart: bool, verbose: bool
+) -> int:
     """Run the nodes until they have all ended, and return the exit status."""
 
     def tell(node: NodeId, pid: int | None) -> None:
         was_whole = cluster.was_whole
         if cluster.note(node, pid):
             remember(cluster.directory, cluster.bootstrap)
-            for line in start_block(cluster, program(), is_new=is_new):
+            for line in start_block(cluster, program(), is_new=is_new, tables=tables):
                 click.echo(line)
+            if tables is not None:
+                supervisor.accompany(tables_run(cluster, tables, verbose=verbose))
         elif was_whole and pid is not None:
             log.info("node %d is ready again", node)
 
@@ -174,4 +192,12 @@ def run(cluster: LocalCluster, *, is_new: bool, restart: bool, verbose: bool) ->
         os.environ[LEVEL_VARIABLE] = "WARNING"  # the node processes inherit the variable
     nodes = [NodeToRun(node, str(cluster.config(node))) for node in cluster.node_ids]
     control = ControlSocket(cluster.directory)
-    return run_until_interrupted(Supervisor(nodes, tell, restart=restart, control=control))
+    supervisor = Supervisor(nodes, tell, restart=restart, control=control)
+    return run_until_interrupted(supervisor)
+
+
+def tables_run(cluster: LocalCluster, out: Path, *, verbose: bool) -> Companion:
+    """`tidelog tables run` beside the brokers; unless it is verbose, it writes to a log file."""
+    argv = [sys.executable, "-P", "-m", "tidelog.cli.main", "tables", "run", "--out", str(out)]
+    argv += ["--bootstrap-server", cluster.bootstrap]
+    return Companion("`tables run`", argv, None if verbose else cluster.directory / TABLES_LOG)

@@ -14,14 +14,15 @@ LONG_LIFE_SECONDS = 10.0
 class RestartDelay:
     """The delays of one node."""
 
-    __slots__ = ("_short_lives",)
+    __slots__ = ("_long_life_seconds", "_short_lives")
 
-    def __init__(self) -> None:
+    def __init__(self, long_life_seconds: float = LONG_LIFE_SECONDS) -> None:
+        self._long_life_seconds = long_life_seconds
         self._short_lives = 0
 
     def after(self, lived_seconds: float) -> float:
         """The delay in seconds before the next start of a node that ran for `lived_seconds`."""
-        if lived_seconds >= LONG_LIFE_SECONDS:
+        if lived_seconds >= self._long_life_seconds:
             self._short_lives = 0
         doublings = self._short_lives - 1
         self._short_lives += 1

@@ -7,6 +7,7 @@ repeatedly, it is restarted after increasing delays. Everything happens in the t
 
 import json
 import logging
+import os
 import selectors
 import signal
 import time
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tidelog.clusters.child import PROGRAM, Child, NodeToRun
+from tidelog.clusters.companion import Companion
 from tidelog.clusters.control import ControlSocket, Reply
 from tidelog.clusters.restart_delay import RestartDelay
 from tidelog.model.ids import NodeId
@@ -67,6 +69,7 @@ class Supervisor:
         self._interrupts = 0
         self._is_stopping = False
         self._status = 0
+        self._companion: Companion | None = None
         self._commands: dict[str, Callable[[_Watched, Reply], None]] = {
             "start": self._start_command,
             "stop": self._stop_command,
@@ -97,10 +100,30 @@ class Supervisor:
                     key.data()
                 self._start_those_due()
         finally:
+            if self._companion is not None and self._companion.is_running:
+                self._companion.stop()
+                self._companion.ended()
             if self._control is not None:
                 self._control.close()
             self._selector.close()
         return self._status
+
+    def accompany(self, companion: Companion) -> None:
+        """Run a program beside the nodes from now on. Call this in the thread of `run`."""
+        self._companion = companion
+        self._start_companion(companion)
+
+    def _start_companion(self, companion: Companion) -> None:
+        end = companion.start()
+
+        def ended() -> None:
+            self._selector.unregister(end)
+            os.close(end)
+            companion.ended()
+            if self._is_stopping:
+                self._stop_nodes()
+
+        self._watch(end, ended)
 
     def _has_work(self) -> bool:
         return any(
@@ -110,8 +133,10 @@ class Supervisor:
         )
 
     def _next_restart(self) -> float | None:
-        """The seconds until the next restart of a node; None if no node awaits one."""
-        due = [node.restart_at for node in self._nodes.values() if node.restart_at is not None]
+        """The seconds until the next restart; None if no process awaits one."""
+        starts = [node.restart_at for node in self._nodes.values()]
+        starts += [self._companion.restart_at] if self._companion is not None else []
+        due = [start for start in starts if start is not None]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
     def _start_those_due(self) -> None:
@@ -119,6 +144,8 @@ class Supervisor:
             is_due = node.restart_at is not None and node.restart_at <= time.monotonic()
             if is_due and not self._is_stopping:
                 self._start(node)
+        if self._companion is not None and self._companion.is_due and not self._is_stopping:
+            self._start_companion(self._companion)
 
     def _watch(self, what: Any, then: Callable[[], None]) -> None:
         self._selector.register(what, selectors.EVENT_READ, then)
@@ -130,7 +157,16 @@ class Supervisor:
         self._interrupts = 0
 
     def _stop(self) -> None:
-        self._is_stopping = True
+        """Stop the program beside the nodes, and then the nodes. A second call does not wait."""
+        is_first, self._is_stopping = not self._is_stopping, True
+        if (companion := self._companion) is not None and companion.is_running:
+            companion.stop()
+            if is_first:
+                return
+            companion.kill()
+        self._stop_nodes()
+
+    def _stop_nodes(self) -> None:
         for node in self._nodes.values():
             if node.child is not None:
                 node.child.stop()

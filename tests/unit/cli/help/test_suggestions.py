@@ -66,6 +66,7 @@ def test_the_help_of_every_command_ends_with_an_example_that_parses(
     assert command is not None
     context = click.Context(command, **command.context_settings)
     command.make_parser(context).parse_args(arguments[len(path) :])
-    if path[0] != "pipeline" or path[-1] in ("pipeline", "demo"):  # test_pipeline.py tests jobs
+    is_job = path[0] == "pipeline" and path[-1] not in ("pipeline", "demo")
+    if not is_job and path != ("tables", "run"):  # test_pipeline.py tests the help of jobs
         assert invoke([*path, "--help"]) == 0
         assert " ".join(capsys.readouterr().out.splitlines()[-1].split()) == example

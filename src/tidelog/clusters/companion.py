@@ -1,0 +1,106 @@
+"""A program that runs beside the nodes of a cluster, and is started again when it ends.
+
+It has its own process group, so that Ctrl-C reaches only the supervisor, which stops it before the
+nodes. If the supervisor dies, the system sends SIGTERM to the program.
+"""
+
+import ctypes
+import logging
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+from tidelog.clusters.restart_delay import RestartDelay
+
+log = logging.getLogger(__name__)
+
+LONG_LIFE_SECONDS = 300.0
+PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_TAIL_BYTES = 4096
+
+
+def _end_with_parent() -> None:
+    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+class Companion:
+    """The program, started by `start`, and again some time after each end."""
+
+    def __init__(self, name: str, argv: Sequence[str], log_file: Path | None) -> None:
+        """Without a log file, the program writes to stderr."""
+        self._name = name
+        self._argv = list(argv)
+        self._log_file = log_file
+        self._process: subprocess.Popen[bytes] | None = None
+        self._delay = RestartDelay(LONG_LIFE_SECONDS)
+        self._started_at = 0.0
+        self._is_stopping = False
+        self.restart_at: float | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to start the program again."""
+        return self.restart_at is not None and self.restart_at <= time.monotonic()
+
+    def start(self) -> int:
+        """Start the program. -> a descriptor that is readable when it has ended"""
+        assert self._process is None
+        with nullcontext() if self._log_file is None else self._log_file.open("ab") as log_file:
+            self._process = subprocess.Popen(
+                self._argv,
+                stdin=subprocess.DEVNULL,
+                stdout=log_file,
+                stderr=log_file,
+                process_group=0,
+                preexec_fn=_end_with_parent,
+            )
+        self._started_at, self.restart_at = time.monotonic(), None
+        return os.pidfd_open(self._process.pid)
+
+    def stop(self) -> None:
+        """Ask the program to end, and do not start it again."""
+        self._is_stopping, self.restart_at = True, None
+        if self._process is not None:
+            self._process.terminate()
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+
+    def ended(self) -> None:
+        """Report the end of the program, and set the time of its next start."""
+        assert self._process is not None
+        status = self._process.wait()
+        self._process = None
+        if self._is_stopping:
+            return
+        now = time.monotonic()
+        delay = self._delay.after(now - self._started_at)
+        when = f"in {delay:g} s" if delay else "now"
+        log.warning(
+            "%s ended with status %d and is started again %s%s",
+            self._name,
+            status,
+            when,
+            self._last_words(),
+        )
+        self.restart_at = now + delay
+
+    def _last_words(self) -> str:
+        """The last line of the program's log."""
+        if self._log_file is None:
+            return ""
+        with self._log_file.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            lines = file.read().decode(errors="replace").split("\n")
+        last = next((line for line in reversed(lines) if line.strip()), "")
+        return f": {last.removeprefix('tidelog: ')}" if last else ""
