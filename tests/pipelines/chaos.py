@@ -93,9 +93,10 @@ class Load:
 
 
 class Driver:
-    """`ingest` as a separate process with its JVM, in a process group that is killed as a whole."""
+    """A job as a separate process with its JVM, in a process group that is killed as a whole."""
 
-    def __init__(self, arguments: list[str], log: Path) -> None:
+    def __init__(self, arguments: list[str], log: Path, job: str = "ingest") -> None:
+        self._job = job
         self._arguments = arguments
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
@@ -106,7 +107,7 @@ class Driver:
                 [
                     sys.executable,
                     "-m",
-                    "tidelog_pipelines.jobs.ingest",
+                    f"tidelog_pipelines.jobs.{self._job}",
                     *self._arguments,
                     *more,
                 ],
@@ -130,6 +131,12 @@ class Driver:
 
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
+
+    def stop(self) -> int:
+        """Send SIGTERM, and wait for the end. -> the exit status"""
+        assert self._process is not None
+        self._process.terminate()
+        return self.wait()
 
     def wait(self) -> int:
         assert self._process is not None

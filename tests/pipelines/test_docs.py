@@ -12,6 +12,7 @@ from tests.cluster.documented_commands import Newcomer, Step, steps
 from tests.pipelines.schema_registry import running
 
 from tidelog_pipelines.jobs import ingest, maintain, query, replay, transform
+from tidelog_pipelines.jobs.topic_tables import run as tables
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = (
@@ -20,18 +21,21 @@ PAGES = (
     "pipeline-upsert.md",
     "pipeline-operations.md",
     "pipeline-registry.md",
+    "tables.md",
 )
 REGISTRY = "http://127.0.0.1:8081"
 """Where a page expects a schema registry."""
 FENCE = re.compile(r"^( *)```console\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-UP, PIPELINE, CUT = "./tidelog up", "./tidelog pipeline ", " | cut -f 2-"
+UP, CUT = "./tidelog up", " | cut -f 2-"
 JOBS: dict[str, Any] = {
-    "ingest": ingest,
-    "maintain": maintain,
-    "query": query,
-    "replay": replay,
-    "transform": transform,
+    "pipeline ingest": ingest,
+    "pipeline maintain": maintain,
+    "pipeline query": query,
+    "pipeline replay": replay,
+    "pipeline transform": transform,
+    "tables run": tables,
 }
+JOB = re.compile(rf"\./tidelog ({'|'.join(JOBS)}) (.*)")
 ON_STDERR = re.compile(r"batch \d+: ")
 
 
@@ -65,10 +69,10 @@ def follow(
 ) -> None:
     if step.command == UP:
         newcomer.starts_a_cluster(Step(UP, [f"bootstrap {newcomer.bootstrap}"]))
-    elif step.command.startswith(PIPELINE):
+    elif found := JOB.fullmatch(step.command.removesuffix(CUT)):
         # Run it in the suite's session: one Spark per command of the page would take too long.
-        job, *arguments = shlex.split(step.command[len(PIPELINE) :].removesuffix(CUT))
-        JOBS[job].run(spark, JOBS[job].parsed(arguments))
+        job = JOBS[found.group(1)]
+        job.run(spark, job.parsed(shlex.split(found.group(2))))
         printed = capsys.readouterr().out.splitlines()
         if step.command.endswith(CUT):
             printed = [line.partition("\t")[2] for line in printed]

@@ -216,8 +216,8 @@ class TablesJob:
 
     def _query(self, chosen: Chosen) -> bool:
         """Read these topics until the choice changes. -> False if the job was interrupted"""
-        number = self._book.next_checkpoint()
-        checkpoint = self._settings.checkpoint_path(number)
+        self._remove_checkpoints()  # a killed job leaves one
+        checkpoint = self._settings.checkpoint_path(self._book.next_checkpoint())
         plans = {topic: self._plans.of(one, checkpoint) for topic, one in chosen.items()}
         ingestion = TableIngestion(self._plans.shared(checkpoint), plans, self._book)
         starts = self._starts(chosen)
@@ -240,8 +240,12 @@ class TablesJob:
                 is_enough=is_enough,
             )
         finally:
-            if not has_scheme(checkpoint):
-                shutil.rmtree(checkpoint, ignore_errors=True)
+            self._remove_checkpoints()
+
+    def _remove_checkpoints(self) -> None:
+        """Remove the checkpoints of earlier queries; on other file systems, they stay."""
+        if not has_scheme(self._settings.out):
+            shutil.rmtree(f"{located(self._settings.out)}/checkpoints", ignore_errors=True)
 
     def _starts(self, chosen: Chosen) -> Ends:
         """By topic and partition, the offset at which the query begins."""

@@ -25,6 +25,8 @@ class TableUpkeep:
         self._book = book
         self._every_seconds = every_seconds
         self._next = time.monotonic() + every_seconds
+        self._kept: dict[str, float | None] = {}
+        """By table, its version at the last upkeep."""
 
     def if_due(self, look: Look) -> None:
         if time.monotonic() >= self._next:
@@ -34,22 +36,33 @@ class TableUpkeep:
     def run(self, look: Look) -> None:
         """Keep up each table. A table whose upkeep fails does not hold up the others."""
         for topic, one in look.tables.items():
-            self._keep(table_of(topic), one.settings.retention_ms, topic)
-        self._keep(QUARANTINE, FOREVER)
+            state = self._book.of(topic)
+            self._keep(table_of(topic), state.last_batch, one.settings.retention_ms, topic)
+        bad = sum(state.quarantined for state in self._book.tables.values())
+        self._keep(QUARANTINE, float(bad))
 
-    def _keep(self, name: str, retention_ms: int, topic: str = "") -> None:
+    def _keep(
+        self, name: str, version: float | None, retention_ms: int = FOREVER, topic: str = ""
+    ) -> None:
+        """Expire rows; if something has changed since the last time, merge and remove files."""
+        is_changed = self._kept.get(name) != version
+        if not is_changed and retention_ms == FOREVER:
+            return
         path = self._tables.path(name)
         try:
             with turn(self._out):
                 if (found := self._tables.rows(name)) is None:
                     return
+                expired = 0
                 if retention_ms != FOREVER:
                     expired = upkeep.expire_older(self._spark, path, retention_ms)
-                    if expired:
-                        streams.say(f"{name}: {expired:,} rows expired")
-                        self._book.note(topic, rows=found.count())
-                upkeep.compact(self._spark, path, ())
-                upkeep.vacuum(self._spark, path, SAFE_HOURS)
+                if expired:
+                    streams.say(f"{name}: {expired:,} rows expired")
+                    self._book.note(topic, rows=found.count())
+                if is_changed or expired:
+                    upkeep.compact(self._spark, path, ())
+                    upkeep.vacuum(self._spark, path, SAFE_HOURS)
+            self._kept[name] = version
         except Exception as error:
             sentence = sentence_for(error)
             if sentence is None:

@@ -1,0 +1,201 @@
+"""`tables run` as a process: topics come, go and fail, and every record is in its table once."""
+
+import json
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from tests.cluster.foreground import tidelog
+from tests.cluster.ports import first_free_port
+from tests.pipelines import records
+from tests.pipelines.chaos import PATIENCE_SECONDS, QUICK, Driver
+from tests.pipelines.single_ingest import rows
+
+from tidelog.client.client import Client
+from tidelog.client.config_admin import alter_configs
+from tidelog.config.resource_type import ResourceType
+from tidelog.testing import Cluster
+
+LONG_AGO_MS = 1_500_000_000_000
+COUNT = 40
+
+
+class Tables:
+    """A running `tables run`, its cluster, and the states that it notes."""
+
+    def __init__(self, cluster: Cluster, directory: Path) -> None:
+        self.bootstrap = cluster.bootstrap
+        self.out = directory / "lake"
+        self.port = first_free_port(1)
+        self.driver = Driver(
+            [
+                *("--bootstrap-server", cluster.bootstrap, "--out", str(self.out)),
+                *("--interval", "0.5", "--every", "200 milliseconds", "--upkeep-seconds", "5"),
+                *("--compact-every", "2", "--metrics-port", str(self.port)),
+                *("--master", "local[2,4]", "--conf", QUICK),
+            ],
+            directory / "tables.log",
+            "topic_tables.run",
+        )
+
+    def create(self, topic: str, **configs: str) -> None:
+        records.create(self.bootstrap, topic, partitions=2, copies=1)
+        self.set(topic, **{"enable": "true", **configs})
+
+    def set(self, topic: str, **configs: str) -> None:
+        keys = {f"tidelog.table.{key.replace('_', '.')}": one for key, one in configs.items()}
+        with Client(self.bootstrap) as client:
+            alter_configs(client, ResourceType.TOPIC, topic, set_to=keys, delete=[])
+
+    def write(self, topic: str, first: int, form: str = '{{"id":{}}}', **how: Any) -> None:
+        values = [form.format(number) for number in range(first, first + COUNT)]
+        records.produce(
+            self.bootstrap, topic, values, timestamp=how.get("ms", time.time_ns() // 10**6)
+        )
+
+    def state(self, topic: str) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = json.loads((self.out / "_tables.json").read_text())["tables"]
+        except FileNotFoundError:
+            return {}
+        return dict(found.get(topic, {}))
+
+    def await_state(self, topic: str, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not is_so(found := self.state(topic)):
+            assert self.driver.is_running(), self.driver.said()
+            assert time.monotonic() < deadline, f"{found}\n{self.driver.said()}"
+            time.sleep(0.05)
+        return found
+
+    def await_rows(self, topic: str, count: int) -> None:
+        self.await_state(topic, lambda found: found.get("rows") == count)
+
+    def await_error(self, topic: str, sentence: str) -> None:
+        self.await_state(topic, lambda found: sentence in found.get("error", ""))
+
+
+@pytest.fixture
+def tables(cluster: Cluster, tmp_path: Path) -> Iterator[Tables]:
+    running = Tables(cluster, tmp_path)
+    running.driver.start()
+    yield running
+    running.driver.kill()
+    print(running.driver.said())
+
+
+def test_topics_come_go_and_fail_and_each_record_is_in_its_table_once(
+    spark: SparkSession, tables: Tables, topic: str
+) -> None:
+    orders, notes, late, bad, again = (
+        f"{name}-{topic[-8:]}" for name in ("orders", "notes", "late", "bad", "again")
+    )
+    # Two formats, one topic that cannot be decoded here, and one that is no table yet.
+    tables.create(orders)
+    tables.create(notes, value_format="text", partition_by="partition")
+    tables.create(bad, value_format="avro")
+    tables.create(late, enable="false")
+    tables.create(again)
+    tables.write(orders, 0)
+    tables.write(notes, 0, "note {}")
+    tables.write(late, 0)
+    tables.write(again, 0)
+    tables.await_rows(orders, COUNT)
+    tables.await_rows(notes, COUNT)
+    tables.await_rows(again, COUNT)
+    tables.await_error(bad, "the format avro needs a schema registry")
+    assert not tables.state(late)
+
+    # A topic becomes a table later. Another one gets a new field, and a bad record.
+    tables.set(late, enable="true")
+    tables.write(orders, COUNT, '{{"id":{},"gift":true}}')
+    records.produce(tables.bootstrap, orders, ["no JSON"])
+    tables.await_rows(late, COUNT)
+    tables.await_rows(orders, 2 * COUNT)
+    tables.await_state(orders, lambda found: found["quarantined"] == 1)
+
+    # The job is killed with records that it has not written yet.
+    tables.write(orders, 2 * COUNT)
+    tables.write(late, COUNT)
+    tables.driver.kill()
+    tables.write(notes, COUNT, "note {}")
+    tables.set(late, enable="false")
+    tables.driver.start()
+    tables.await_rows(orders, 3 * COUNT)
+    tables.await_rows(notes, 2 * COUNT)
+
+    # A format that does not fit the table stops this table only, and another one repairs it.
+    tables.await_state(late, lambda found: found["state"] == "off")
+    tables.set(notes, value_format="raw")
+    tables.write(notes, 2 * COUNT, "note {}")
+    tables.await_error(notes, "was written with another --value-format")
+    tables.set(late, enable="true")
+    tables.await_rows(late, 2 * COUNT)
+    assert tables.state(notes)["rows"] == 2 * COUNT
+    tables.set(notes, value_format="text")
+    tables.await_rows(notes, 3 * COUNT)
+    assert tables.state(notes)["state"] == "running"
+
+    # A topic is deleted and created again; the others go on, and old rows expire.
+    records.delete(tables.bootstrap, again)
+    tables.await_error(again, "the topic was deleted; its table is kept")
+    tables.create(again)
+    tables.await_error(again, "was deleted and created again")
+    tables.write(late, 2 * COUNT, ms=LONG_AGO_MS)
+    tables.await_rows(late, 3 * COUNT)
+    tables.set(late, retention_ms="86400000")
+    tables.await_rows(late, 2 * COUNT)
+
+    check_metrics(tables, orders, bad)
+    check_listing(tables, orders, bad)
+    assert tables.driver.stop() == 0, tables.driver.said()
+    assert tables.state(orders)["state"] == "waiting"
+    check_rows(spark, tables.out, orders, notes, late)
+
+
+def check_metrics(tables: Tables, orders: str, bad: str) -> None:
+    with urllib.request.urlopen(f"http://127.0.0.1:{tables.port}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    assert f'tidelog_tables_rows{{topic="{orders}"}} {3 * COUNT}.0' in lines
+    assert f'tidelog_tables_quarantined{{topic="{orders}"}} 1.0' in lines
+    assert f'tidelog_tables_state{{state="error",topic="{bad}"}} 1.0' in lines
+    assert f'tidelog_tables_lag_records{{partition="0",topic="{orders}"}} 0.0' in lines
+
+
+def check_listing(tables: Tables, orders: str, bad: str) -> None:
+    where = ("--out", str(tables.out), "--bootstrap-server", tables.bootstrap)
+    listed = {row["topic"]: row for row in json.loads(tidelog("tables", *where, "--json"))}
+    found = listed[orders]
+    assert found.pop("last_batch").startswith("20")
+    assert found == {
+        "topic": orders,
+        "state": "running",
+        "mode": "append",
+        "rows": 3 * COUNT,
+        "quarantined": 1,
+        "lag": 0,
+        "error": None,
+    }
+    assert listed[bad]["state"] == "error"
+    lines = tidelog("tables", "list", *where).splitlines()
+    assert [line.split()[1] for line in lines if line.startswith(f"{orders} ")] == ["running"]
+
+
+def check_rows(spark: SparkSession, out: Path, orders: str, notes: str, late: str) -> None:
+    numbers = [Row(id=number) for number in range(3 * COUNT)]
+    assert rows(spark, out, f"tables/{orders}", "value.id") == numbers
+    gifts = rows(spark, out, f"tables/{orders}", "value.gift")
+    assert gifts == [Row(gift=None)] * 2 * COUNT + [Row(gift=True)] * COUNT
+    texts = {row["value"] for row in rows(spark, out, f"tables/{notes}", "value")}
+    assert texts == {f"note {number}" for number in range(3 * COUNT)}
+    assert len(rows(spark, out, f"tables/{notes}", "offset")) == 3 * COUNT
+    assert rows(spark, out, f"tables/{late}", "value.id") == numbers[: 2 * COUNT]
+    assert rows(spark, out, "quarantine", "topic", "reason") == [
+        Row(topic=orders, reason="the value is not JSON")
+    ]
+    assert list(out.glob(f"tables/{notes}/partition=*"))
+    assert not (out / "checkpoints").exists(), "a stopped query leaves no checkpoint"
