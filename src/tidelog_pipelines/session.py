@@ -54,6 +54,8 @@ LOCALLY = {
     # On one machine, more partitions would cost more than they gain.
     "spark.sql.shuffle.partitions": "4",
     "spark.databricks.delta.snapshotPartitions": "2",
+    # VACUUM lists files in this many tasks, by default 10,000.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
 }
 
 
