@@ -17,10 +17,10 @@ from tidelog_pipelines.jobs.topic_tables.book import (
     TableState,
 )
 from tidelog_pipelines.jobs.topic_tables.choice import Chosen, choose
-from tidelog_pipelines.jobs.topic_tables.table_ingestion import topics_own
 from tidelog_pipelines.jobs.topic_tables.table_metrics import TablesCollector, lag
 from tidelog_pipelines.jobs.topic_tables.table_plans import TablePlans
 from tidelog_pipelines.jobs.topic_tables.table_settings import DEFAULT, TableSettings
+from tidelog_pipelines.jobs.topic_tables.topic_failures import topics_own
 from tidelog_pipelines.jobs.topic_tables.watch import Look, TableTopic
 from tidelog_pipelines.settings import KafkaSettings
 from tidelog_pipelines.sinks.columns import TableMismatch

@@ -38,6 +38,8 @@ class TableState:
     """When records were last written, in seconds since 1970."""
     failures: int = 0
     """How often the topic has failed since it was last written."""
+    vacuumed: float | None = None
+    """When unused files were last removed, in seconds since 1970."""
 
 
 class Book:

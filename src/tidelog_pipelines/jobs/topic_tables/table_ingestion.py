@@ -9,22 +9,18 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 
-from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame
 
 from tidelog_pipelines import streams
-from tidelog_pipelines.failures import UNREACHABLE, JobFailed, explain, sentence_for
+from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs.ingestion import Ingestion, Part, QueryRun, compact
-from tidelog_pipelines.jobs.isolation import STOPPED
 from tidelog_pipelines.jobs.plan import Plan, table_of
 from tidelog_pipelines.jobs.topic_tables.book import Book
-from tidelog_pipelines.jobs.topic_tables.watch import first_offsets
+from tidelog_pipelines.jobs.topic_tables.log_offsets import LogOffsets
+from tidelog_pipelines.jobs.topic_tables.topic_failures import topics_own
 from tidelog_pipelines.sinks.identities import TopicReplaced
 from tidelog_pipelines.sinks.tables import Batch
 from tidelog_pipelines.sources.checkpoint import Span
-
-OF_THE_WHOLE_JOB = (UNREACHABLE, "the disk is full", "another run of this job")
-"""The beginnings of sentences about failures that no single topic causes."""
 
 
 class QueryChanges(JobFailed):
@@ -35,6 +31,7 @@ class TableIngestion(Ingestion):
     def __init__(self, plan: Plan, plans: Mapping[str, Plan], book: Book) -> None:
         super().__init__(plan, plans)
         self._book = book
+        self._log_offsets = LogOffsets(plan.kafka)
         self._held: set[str] = set()
         self._batches: Counter[str] = Counter()
         self._closing = threading.Lock()
@@ -108,23 +105,12 @@ class TableIngestion(Ingestion):
     def _report_expired(self, part: Part) -> None:
         """Note it if records were deleted before they were read; nothing can bring them back."""
         partitions = [span.partition for span in part.spans]
-        first = first_offsets(self._plan.kafka, part.topic, partitions)
+        first = self._log_offsets.first(part.topic, partitions)
         for span in part.spans:
             if (begin := first.get(span.partition, 0)) > span.start:
                 sentence = (
-                    f"records of {part.topic}-{span.partition} were deleted before they were read:"
-                    f" offset {span.start} was next, and the first one is {begin}."
+                    f"records of {part.topic}-{span.partition} may have been deleted before they "
+                    f"were read: offset {span.start} was next, and the first one is {begin}."
                 )
                 self._book.note(part.topic, error=sentence)
                 streams.say(f"tidelog: {sentence}")
-
-
-def topics_own(error: Exception) -> str | None:
-    """The sentence for an error that one topic causes; None if the whole job has failed."""
-    words = str(error)
-    if isinstance(error, ConnectionError | Py4JNetworkError | OSError) or STOPPED.search(words):
-        return None
-    sentence = sentence_for(error)
-    if (sentence or explain(words) or "").startswith(OF_THE_WHOLE_JOB):
-        return None
-    return sentence or f"this is a bug in Tidelog: {type(error).__name__}: {words[:500]}"

@@ -6,6 +6,7 @@ from tidelog_pipelines.jobs.plan import Plan
 from tidelog_pipelines.jobs.topic_tables.table_settings import TableSettings
 from tidelog_pipelines.jobs.value_formats import ValueSource, registry_plan, value_format
 from tidelog_pipelines.settings import KafkaSettings
+from tidelog_pipelines.sinks.modes import APPEND
 from tidelog_pipelines.sources.registry import Registry
 from tidelog_pipelines.transformations.values.decoding import Text
 from tidelog_pipelines.transformations.values.strict_json import DEFAULT_LIMITS
@@ -51,10 +52,16 @@ class TablePlans:
             limits=DEFAULT_LIMITS,
         )
         source.check()
-        if settings.mode != "append":
-            raise ValueError(f"the mode {settings.mode} is not available yet.")
         return self.shared(checkpoint)._replace(
             value=value_format(source),
             registry=registry_plan(source),
-            partition_by=settings.partition_by,
+            partition_by=_partition_by(settings),
+            mode=settings.mode,
         )
+
+
+def _partition_by(settings: TableSettings) -> tuple[str, ...]:
+    """The date of a key's row changes with its newest record, so it partitions only records."""
+    if settings.mode == APPEND:
+        return settings.partition_by
+    return tuple(name for name in settings.partition_by if name != "date")

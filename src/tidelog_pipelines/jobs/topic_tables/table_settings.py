@@ -5,17 +5,17 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tidelog_pipelines.failures import JobFailed
+from tidelog_pipelines.sinks.modes import APPEND, MODES
 
 ENABLE = "tidelog.table.enable"
 FORMATS = ("json", "text", "raw", "avro", "protobuf")
-MODES = ("append", "upsert", "history")
 COLUMNS = ("date", "partition")
 FOREVER = -1
 
 
 class TableSettings(NamedTuple):
     format: str = "json"
-    mode: str = "append"
+    mode: str = APPEND
     partition_by: tuple[str, ...] = ("date",)
     """The columns that partition a new table."""
     retention_ms: int = FOREVER

@@ -1,32 +1,44 @@
 """The upkeep of the tables of topics between micro-batches: expiry, compaction, unused files."""
 
 import time
+from collections.abc import Callable
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from tidelog_pipelines import streams
-from tidelog_pipelines.failures import sentence_for
 from tidelog_pipelines.jobs.ingestion import QUARANTINE
 from tidelog_pipelines.jobs.maintain import SAFE_HOURS
 from tidelog_pipelines.jobs.plan import table_of
 from tidelog_pipelines.jobs.topic_tables.book import Book
 from tidelog_pipelines.jobs.topic_tables.table_settings import FOREVER
+from tidelog_pipelines.jobs.topic_tables.topic_failures import topics_own
 from tidelog_pipelines.jobs.topic_tables.watch import Look
-from tidelog_pipelines.sinks import upkeep
+from tidelog_pipelines.sinks import deletes, upkeep
 from tidelog_pipelines.sinks.claims import turn
 from tidelog_pipelines.sinks.tables import DeltaTables
 
+A_DAY_SECONDS = 86_400.0
+
 
 class TableUpkeep:
-    def __init__(self, spark: SparkSession, out: str, book: Book, every_seconds: float) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        out: str,
+        book: Book,
+        every_seconds: float,
+        vacuum_seconds: float = A_DAY_SECONDS,
+    ) -> None:
         self._spark = spark
         self._out = out
         self._tables = DeltaTables(spark, out)
         self._book = book
         self._every_seconds = every_seconds
         self._next = time.monotonic() + every_seconds
-        self._kept: dict[str, float | None] = {}
-        """By table, its version at the last upkeep."""
+        self._vacuum_seconds = vacuum_seconds
+        self._compacted: dict[str, float | None] = {}
+        """By table, its version when it was last compacted."""
 
     def if_due(self, look: Look) -> None:
         if time.monotonic() >= self._next:
@@ -36,35 +48,42 @@ class TableUpkeep:
     def run(self, look: Look) -> None:
         """Keep up each table. A table whose upkeep fails does not hold up the others."""
         for topic, one in look.tables.items():
-            state = self._book.of(topic)
-            self._keep(table_of(topic), state.last_batch, one.settings.retention_ms, topic)
+            name, retention_ms = table_of(topic), one.settings.retention_ms
+            self._guarded(name, partial(self._keep, topic, name, retention_ms))
         bad = sum(state.quarantined for state in self._book.tables.values())
-        self._keep(QUARANTINE, float(bad))
+        self._guarded(QUARANTINE, partial(self._compact, QUARANTINE, bad))
 
-    def _keep(
-        self, name: str, version: float | None, retention_ms: int = FOREVER, topic: str = ""
-    ) -> None:
-        """Expire rows; if something has changed since the last time, merge and remove files."""
-        is_changed = self._kept.get(name) != version
-        if not is_changed and retention_ms == FOREVER:
-            return
-        path = self._tables.path(name)
+    def _guarded(self, name: str, keep: Callable[[], None]) -> None:
         try:
             with turn(self._out):
-                if (found := self._tables.rows(name)) is None:
-                    return
-                expired = 0
-                if retention_ms != FOREVER:
-                    expired = upkeep.expire_older(self._spark, path, retention_ms)
-                if expired:
-                    streams.say(f"{name}: {expired:,} rows expired")
-                    self._book.note(topic, rows=found.count())
-                if is_changed or expired:
-                    upkeep.compact(self._spark, path, ())
-                    upkeep.vacuum(self._spark, path, SAFE_HOURS)
-            self._kept[name] = version
+                if self._tables.rows(name) is not None:
+                    keep()
         except Exception as error:
-            sentence = sentence_for(error)
-            if sentence is None:
+            if (sentence := topics_own(error)) is None:
                 raise
             streams.say(f"tidelog: the upkeep of {name} has failed: {sentence}")
+
+    def _keep(self, topic: str, name: str, retention_ms: int) -> None:
+        path = self._tables.path(name)
+        if retention_ms != FOREVER and (
+            expired := upkeep.expire_older(self._spark, path, retention_ms)
+        ):
+            streams.say(f"{name}: {expired:,} rows expired")
+            rows = self._tables.rows(name)
+            assert rows is not None
+            self._book.note(topic, rows=rows.count())
+        state = self._book.of(topic)
+        self._compact(name, state.last_batch)
+        if state.vacuumed is None:
+            self._book.note(topic, vacuumed=time.time())  # a new table has no unused files
+        elif time.time() - state.vacuumed > self._vacuum_seconds:
+            for one in (name, deletes.name_of(topic)):
+                if self._tables.rows(one) is not None:
+                    upkeep.vacuum(self._spark, self._tables.path(one), SAFE_HOURS)
+            self._book.note(topic, vacuumed=time.time())
+
+    def _compact(self, name: str, version: float | None) -> None:
+        """Merge small files, if the table has changed since the last time."""
+        if self._compacted.get(name) != version:
+            upkeep.compact(self._spark, self._tables.path(name), ())
+            self._compacted[name] = version

@@ -1,19 +1,18 @@
 """Looks for the topics that are tables: in the cluster's configuration, a file and the flags."""
 
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import NamedTuple
 
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # they have no __all__
     AdminClient,
     ConfigResource,
-    OffsetSpec,
     TopicMetadata,
 )
 
 from tidelog_pipelines.failures import UNREACHABLE, JobFailed
 from tidelog_pipelines.jobs.topic_tables import table_settings
+from tidelog_pipelines.jobs.topic_tables.log_offsets import LogOffsets
 from tidelog_pipelines.jobs.topic_tables.table_settings import TableSettings
 from tidelog_pipelines.settings import KafkaSettings
 from tidelog_pipelines.sources.checkpoint import Ends
@@ -46,6 +45,7 @@ class Watch:
         self._file = file
         self._topics = Topics(kafka)
         self._admin = AdminClient(client_configuration(kafka))
+        self._log_offsets = LogOffsets(kafka)
 
     def look(self) -> Look:
         """Ask the cluster. Raises if no broker answers, or if the file has an error."""
@@ -66,7 +66,12 @@ class Watch:
             name: _table_topic(settings, existing.get(name), ids.get(name, ""))
             for name, settings in wanted.items()
         }
-        return Look(tables, frozenset(existing), self._ends(tables))
+        readable = [
+            TopicPartition(name, partition)
+            for name, one in tables.items()
+            for partition in (() if one.problem else one.partitions)
+        ]
+        return Look(tables, frozenset(existing), self._log_offsets.ends(readable))
 
     def _configured(self, names: Iterable[str]) -> dict[str, TableSettings]:
         """The tables among these topics, according to their configuration."""
@@ -86,33 +91,6 @@ class Watch:
             if settings is not None:
                 found[resource.name] = settings
         return found
-
-    def _ends(self, tables: dict[str, TableTopic]) -> Ends:
-        partitions = [
-            TopicPartition(name, partition)
-            for name, one in tables.items()
-            for partition in (() if one.problem else one.partitions)
-        ]
-        return _offsets(self._admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
-
-
-def first_offsets(kafka: KafkaSettings, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-    """The first offset of each of these partitions that can still be read, if it is known."""
-    asked = [TopicPartition(topic, one) for one in partitions]
-    admin, earliest = AdminClient(client_configuration(kafka)), OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-    return _offsets(admin, asked, earliest).get(topic, {})
-
-
-def _offsets(admin: AdminClient, partitions: list[TopicPartition], which: OffsetSpec) -> Ends:
-    """An offset of each partition; a partition whose leader does not answer now has none."""
-    found: Ends = {}
-    if not partitions:
-        return found
-    asked = dict.fromkeys(partitions, which)
-    for where, answer in admin.list_offsets(asked, request_timeout=ANSWER_SECONDS).items():
-        with suppress(KafkaException):
-            found.setdefault(where.topic, {})[where.partition] = answer.result().offset
-    return found
 
 
 def _table_topic(settings: TableSettings, found: TopicMetadata | None, id: str) -> TableTopic:
