@@ -62,20 +62,30 @@ class Tables:
         """Write COUNT texts of one key."""
         self.write(topic, 0, f"{key} {{}}", key=key)
 
-    def state(self, topic: str) -> dict[str, Any]:
+    def _noted(self) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = json.loads((self.out / "_tables.json").read_text())["tables"]
+            found: dict[str, Any] = json.loads((self.out / "_tables.json").read_text())
         except FileNotFoundError:
-            return {}
-        return dict(found.get(topic, {}))
-
-    def await_state(self, topic: str, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not is_so(found := self.state(topic)):
-            assert self.driver.is_running(), self.driver.said()
-            assert time.monotonic() < deadline, f"{found}\n{self.driver.said()}"
-            time.sleep(0.05)
+            return {"checkpoint": 0, "tables": {}}
         return found
+
+    def state(self, topic: str) -> dict[str, Any]:
+        return dict(self._noted()["tables"].get(topic, {}))
+
+    @property
+    def query(self) -> int:
+        """The number of the query, which grows when topics or their settings change."""
+        return int(self._noted()["checkpoint"])
+
+    def await_that(self, is_so: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not is_so():
+            assert self.driver.is_running(), self.driver.said()
+            assert time.monotonic() < deadline, f"{self._noted()}\n{self.driver.said()}"
+            time.sleep(0.05)
+
+    def await_state(self, topic: str, is_so: Callable[[dict[str, Any]], bool]) -> None:
+        self.await_that(lambda: is_so(self.state(topic)))
 
     def await_rows(self, topic: str, count: int) -> None:
         self.await_state(topic, lambda found: found.get("rows") == count)
@@ -132,7 +142,9 @@ def test_topics_come_go_and_fail_and_each_record_is_in_its_table_once(
     tables.await_state(late, lambda found: found["state"] == "off")
 
     # A format that does not fit the table stops this table only, and the former one repairs it.
+    before = tables.query
     tables.set(notes, value_format="raw")
+    tables.await_that(lambda: tables.query > before)
     tables.note(notes, "c")
     tables.set(late, enable="true")
     tables.await_error(notes, "was written with another --value-format")

@@ -235,7 +235,7 @@ class TablesJob:
         try:
             return streams.run(
                 lambda: [self._start(ingestion, checkpoint, starts)],
-                self._tell,
+                lambda progress: self._tell(progress, ingestion),
                 self._settings.patience_seconds,
                 is_enough=is_enough,
             )
@@ -273,9 +273,10 @@ class TablesJob:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=self._settings.every).start()
 
-    def _tell(self, progress: streams.Progress) -> None:
+    def _tell(self, progress: streams.Progress, ingestion: TableIngestion) -> None:
         self._patience.succeed()
-        streams.say(streams.line(progress))
+        records = ingestion.first_records if progress.batch == 0 else progress.records
+        streams.say(streams.line(progress._replace(records=records)))
         if self._offsets and (refusal := self._offsets.commit(self._book.offsets())):
             streams.say(f"tidelog: {refusal}")
 

@@ -5,7 +5,6 @@ query reads them again from there.
 """
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Mapping
 
@@ -37,9 +36,8 @@ class TableIngestion(Ingestion):
         self._closing = threading.Lock()
         self._is_closed = False
         self.is_idle = True
-        self.seconds = 0.0
-        """The time that micro-batches have taken."""
-        self.batches = 0
+        self.first_records = 0
+        """How many offsets the first micro-batch covers, which Spark does not report."""
 
     def close(self) -> None:
         """Let no further micro-batch begin; the current one, if any, ends as usual."""
@@ -51,17 +49,17 @@ class TableIngestion(Ingestion):
             if self._is_closed:
                 raise QueryChanges("the query changes.")
             self.is_idle = False
-        started = time.monotonic()
         try:
             super().__call__(records, number)
         finally:
             self.is_idle = True
-        self.seconds += time.monotonic() - started
-        self.batches += 1
 
     def _checked(
         self, run: QueryRun, spans: dict[str, list[Span]], batch: Batch
     ) -> dict[str, list[Span]]:
+        if batch.number == 0:
+            found = (one for of_topic in spans.values() for one in of_topic)
+            self.first_records = sum(span.end - span.start for span in found)
         while True:
             rest = {topic: found for topic, found in spans.items() if topic not in self._held}
             try:
