@@ -276,7 +276,8 @@ class TablesJob:
     def _tell(self, progress: streams.Progress, ingestion: TableIngestion) -> None:
         self._patience.succeed()
         records = ingestion.first_records if progress.batch == 0 else progress.records
-        streams.say(streams.line(progress._replace(records=records)))
+        if records:
+            streams.say(streams.line(progress._replace(records=records)))
         if self._offsets and (refusal := self._offsets.commit(self._book.offsets())):
             streams.say(f"tidelog: {refusal}")
 
