@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from tidelog_pipelines.jobs.topic_tables.book import (
     TableState,
 )
 from tidelog_pipelines.jobs.topic_tables.choice import Chosen, choose
+from tidelog_pipelines.jobs.topic_tables.table_ingestion import QueryChanges, TableIngestion
 from tidelog_pipelines.jobs.topic_tables.table_metrics import TablesCollector, lag
 from tidelog_pipelines.jobs.topic_tables.table_plans import TablePlans
 from tidelog_pipelines.jobs.topic_tables.table_settings import DEFAULT, TableSettings
@@ -157,6 +159,17 @@ def test_a_topic_that_fails_pauses_longer_each_time(book: Book, clock: Clock) ->
     book.written("bad", {0: 9})
     assert book.of("bad").offsets == {0: 9}
     assert (book.of("bad").state, book.of("bad").error, book.of("bad").failures) == (RUNNING, "", 0)
+
+
+def test_no_micro_batch_begins_after_the_end_of_a_query(book: Book) -> None:
+    ingestion = TableIngestion(plan_of(DEFAULT), {}, book)
+    assert ingestion.is_idle
+    ingestion.close()
+    nothing: Any = None
+    with pytest.raises(QueryChanges):
+        ingestion(nothing, 7)
+    assert ingestion.is_closed
+    assert ingestion.is_idle
 
 
 def test_which_failures_are_of_one_topic() -> None:

@@ -22,12 +22,13 @@ from tidelog_pipelines.failures import JobFailed, sentence_for
 from tidelog_pipelines.jobs.ingest import IngestSettings
 from tidelog_pipelines.jobs.ingestion import QUARANTINE
 from tidelog_pipelines.jobs.plan import table_of
-from tidelog_pipelines.jobs.topic_tables.book import NAME, Book
+from tidelog_pipelines.jobs.topic_tables.book import ERROR, NAME, Book
 from tidelog_pipelines.jobs.topic_tables.choice import Chosen, choose
 from tidelog_pipelines.jobs.topic_tables.table_ingestion import TableIngestion
 from tidelog_pipelines.jobs.topic_tables.table_metrics import served_tables
 from tidelog_pipelines.jobs.topic_tables.table_plans import TablePlans
 from tidelog_pipelines.jobs.topic_tables.table_upkeep import TableUpkeep
+from tidelog_pipelines.jobs.topic_tables.topic_failures import topics_own
 from tidelog_pipelines.jobs.topic_tables.watch import Look, Watch
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import (
@@ -185,10 +186,19 @@ class TablesJob:
                 self._work(interrupted)
                 if self._settings.once:
                     self._upkeep.run(self._look)
+                    self._report_failed()
             finally:
                 self._book.rest()
                 if self._offsets:
                     self._offsets.close()
+
+    def _report_failed(self) -> None:
+        topics = self._look.tables
+        if failed := [topic for topic in topics if self._book.of(topic).state == ERROR]:
+            raise JobFailed(
+                f"{len(failed)} of {len(topics)} tables have failed: "
+                f"{', '.join(failed)}; `tidelog tables` shows why."
+            )
 
     def _work(self, interrupted: Event) -> None:
         """One query after the other, until the job is interrupted or, with --once, has read all."""
@@ -229,8 +239,7 @@ class TablesJob:
             self._upkeep.if_due(self._look)
             if choose(self._look, self._book, self._plans.of) != chosen:
                 ingestion.close()
-                return ingestion.is_idle
-            return False
+            return ingestion.is_closed and ingestion.is_idle
 
         try:
             return streams.run(
@@ -301,12 +310,14 @@ class TablesJob:
         counts = [] if bad is None else bad.groupBy("topic").agg(f.count("*").alias("n")).collect()
         quarantined = {row["topic"]: row["n"] for row in counts}
         for topic in self._book.tables:
-            rows = found.rows(table_of(topic))
-            self._book.note(
-                topic,
-                rows=0 if rows is None else rows.count(),
-                quarantined=quarantined.get(topic, 0),
-            )
+            self._book.note(topic, quarantined=quarantined.get(topic, 0))
+            try:
+                rows = found.rows(table_of(topic))
+                self._book.note(topic, rows=0 if rows is None else rows.count())
+            except Exception as error:
+                if (sentence := topics_own(error)) is None:
+                    raise
+                streams.say(f"tidelog: {topic}: {sentence}")
 
 
 if __name__ == "__main__":

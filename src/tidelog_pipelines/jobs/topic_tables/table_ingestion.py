@@ -34,7 +34,7 @@ class TableIngestion(Ingestion):
         self._held: set[str] = set()
         self._batches: Counter[str] = Counter()
         self._closing = threading.Lock()
-        self._is_closed = False
+        self.is_closed = False
         self.is_idle = True
         self.first_records = 0
         """How many offsets the first micro-batch covers, which Spark does not report."""
@@ -42,11 +42,11 @@ class TableIngestion(Ingestion):
     def close(self) -> None:
         """Let no further micro-batch begin; the current one, if any, ends as usual."""
         with self._closing:
-            self._is_closed = True
+            self.is_closed = True
 
     def __call__(self, records: DataFrame, number: int) -> None:
         with self._closing:
-            if self._is_closed:
+            if self.is_closed:
                 raise QueryChanges("the query changes.")
             self.is_idle = False
         try:
