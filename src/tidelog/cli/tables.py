@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from tidelog.cli import options
-from tidelog.cli.finding import found_directory
+from tidelog.cli.finding import found_bootstrap, found_directory
 from tidelog.cli.output.tables_report import as_json, as_text, table_rows
 from tidelog.cli.pipeline import start_module
 from tidelog.client import admin
@@ -35,7 +35,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 def _listing(command: F) -> F:
     for option in (
         click.option("--json", "is_json", is_flag=True, help="Print a list of JSON objects."),
-        options.bootstrap_server,
+        # Without a default, because `tables run` finds its cluster itself.
+        click.option(
+            "--bootstrap-server",
+            metavar="HOST:PORT,...",
+            envvar="TIDELOG_BOOTSTRAP_SERVER",
+            show_envvar=True,
+            help=f"The addresses of brokers.  [default: {options.NOT_GIVEN}]",
+        ),
         click.option(
             "--out",
             type=click.Path(path_type=Path),
@@ -56,15 +63,20 @@ def command(context: click.Context, out: Path | None, bootstrap_server: str, is_
     A topic becomes a table by its configuration tidelog.table.enable=true. `tidelog up --tables`
     runs `tables run` beside the brokers.
     """
+    context.obj = (out, bootstrap_server, is_json)
     if context.invoked_subcommand is None:
         show(out, bootstrap_server, is_json=is_json)
 
 
 @command.command("list")
 @_listing
-def list_tables(out: Path | None, bootstrap_server: str, is_json: bool) -> None:
-    """List each table with its state, its rows, and the records that it lacks."""
-    show(out, bootstrap_server, is_json=is_json)
+@click.pass_context
+def list_tables(
+    context: click.Context, out: Path | None, bootstrap_server: str | None, is_json: bool
+) -> None:
+    """List each table with its state, its rows, and its lag."""
+    given_out, given_server, is_given_json = context.obj  # the options before `list`
+    show(out or given_out, bootstrap_server or given_server, is_json=is_json or is_given_json)
 
 
 @command.command(
@@ -77,14 +89,14 @@ def run(arguments: tuple[str, ...]) -> None:
     start_module(JOB, "tables run", arguments)
 
 
-def show(out: Path | None, bootstrap: str, *, is_json: bool) -> None:
+def show(out: Path | None, bootstrap: str | None, *, is_json: bool) -> None:
     """Print the tables. If no broker answers, the lag is unknown."""
     directory = out or _default_out()
     states = read_states(directory) if directory is not None else None
     modes: Mapping[str, str] = {}
     ends: Mapping[TopicPartition, Offset] = {}
     try:
-        with Client(bootstrap, options.PATIENCE_SECONDS) as client:
+        with Client(bootstrap or found_bootstrap(), options.PATIENCE_SECONDS) as client:
             modes, ends = _of_cluster(client, states or {})
     except NoBrokerReached as failure:
         if states is None:

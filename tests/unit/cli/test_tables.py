@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tidelog.cli import pipeline, tables
 from tidelog.cli.commands import invoke
 from tidelog.cli.output.tables_report import as_json, as_text, table_rows
 from tidelog.cli.tables import LOCK, STATES, is_locked
@@ -75,6 +76,8 @@ def test_without_a_cluster_the_lag_is_unknown(
     first, second = printed.err.splitlines()
     assert "no broker can be reached" in first
     assert second == f"tidelog: no `tables run` writes to {tmp_path}, so the tables wait."
+    assert invoke([*asked, "list"]) == 0, "options may come before the command"
+    assert capsys.readouterr().out == printed.out
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"tables": '])
@@ -98,3 +101,22 @@ def test_a_running_job_holds_the_lock(tmp_path: Path) -> None:
     assert is_locked(tmp_path / LOCK)
     os.close(held)
     assert not is_locked(tmp_path / LOCK)
+
+
+def test_run_does_not_look_for_a_cluster_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[list[str]] = []
+
+    def become(program: str, arguments: list[str]) -> None:
+        started.append(arguments)
+        raise SystemExit(0)
+
+    def several() -> str:
+        raise AssertionError("several clusters are running")
+
+    monkeypatch.setattr(os, "execv", become)
+    monkeypatch.setattr(pipeline, "prepare", lambda: None)
+    monkeypatch.setattr(pipeline, "found_bootstrap", several)
+    monkeypatch.setattr(tables, "found_bootstrap", several)
+    with pytest.raises(SystemExit):
+        invoke(["tables", "run", "--out", "lake", "--bootstrap-server", NOBODY])
+    assert started[0][-5:] == [tables.JOB, "--out", "lake", "--bootstrap-server", NOBODY]
