@@ -15,9 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib import metadata
 from pathlib import Path
-
-import pyspark
 
 from tidelog_pipelines.failures import JobFailed
 
@@ -63,8 +62,9 @@ def cache_directory() -> Path:
     return Path(base).expanduser() / "tidelog"
 
 
-def coordinates(version: str = pyspark.__version__) -> tuple[str, ...]:
-    """The jars that this PySpark needs."""
+def coordinates(version: str | None = None) -> tuple[str, ...]:
+    """The jars that a version of PySpark needs, by default the one that is installed."""
+    version = version or metadata.version("pyspark")
     line = ".".join(version.split(".")[:2])
     if line not in LINES:
         raise JobFailed(
