@@ -25,12 +25,14 @@ COMMANDS = {
     "node": Entry(RUN, "node", "Stop, kill, pause, resume and start single nodes of it."),
     "demo": Entry(RUN, "demos.demo", "Kill leaders under load, and count the lost records."),
     "serve": Entry(RUN, "serve", "Run one node from a server.properties with Kafka's keys."),
-    "format": Entry(RUN, "format", "Prepare a node's log directories, once."),
-    "random-uuid": Entry(RUN, "random_uuid", "Print a new cluster id."),
-    "topics": Entry(USE, "topics", "Create, list, describe, alter and delete topics."),
-    "configs": Entry(USE, "configs", "Describe and alter the configuration of topics and brokers."),
-    "produce": Entry(USE, "produce", "Write lines from standard input to a topic."),
-    "consume": Entry(USE, "consume", "Print the records of a topic."),
+    "format": Entry(RUN, "kafka_tools.format", "Prepare a node's log directories, once."),
+    "random-uuid": Entry(RUN, "kafka_tools.random_uuid", "Print a new cluster id."),
+    "topics": Entry(USE, "kafka_tools.topics", "Create, list, describe, alter and delete topics."),
+    "configs": Entry(
+        USE, "kafka_tools.configs", "Describe and alter the configuration of topics and brokers."
+    ),
+    "produce": Entry(USE, "kafka_tools.produce", "Write lines from standard input to a topic."),
+    "consume": Entry(USE, "kafka_tools.consume", "Print the records of a topic."),
     "pipeline": Entry(
         USE, "pipeline", "Run the data pipeline on Spark: ingest, query, health, audit."
     ),
@@ -43,8 +45,10 @@ COMMANDS = {
     ),
     "observe": Entry(LOOK, "observe", "Record the replication events of any Kafka cluster."),
     "cluster": Entry(LOOK, "cluster", "Describe the cluster: brokers, controller, features."),
-    "quorum": Entry(LOOK, "quorum", "Describe the quorum of controllers."),
-    "dump-log": Entry(LOOK, "dump_log", "Print segments and indexes as they are on disk."),
+    "quorum": Entry(LOOK, "kafka_tools.quorum", "Describe the quorum of controllers."),
+    "dump-log": Entry(
+        LOOK, "kafka_tools.dump_log", "Print segments and indexes as they are on disk."
+    ),
     "stray": Entry(LOOK, "stray", "List and restore partition directories that were set aside."),
     "whatif": Entry(
         PROVE, "simulation.whatif", "Simulate your own settings under faults: what do I lose if?"

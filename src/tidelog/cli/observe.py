@@ -13,7 +13,7 @@ from kio.schema.describe_log_dirs.v4.request import DescribeLogDirsRequest
 from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResponse
 
 from tidelog.cli import options
-from tidelog.cli.topics import topic_pattern
+from tidelog.cli.kafka_tools.topics import topic_pattern
 from tidelog.client import admin
 from tidelog.client.client import Client
 from tidelog.client.config_admin import describe_configs

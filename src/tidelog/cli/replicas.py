@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 import click
 
 from tidelog.cli import options
+from tidelog.cli.kafka_tools.topics import topic_pattern
 from tidelog.cli.output.table import table
-from tidelog.cli.topics import topic_pattern
 from tidelog.client import admin
 from tidelog.client.client import Client
 from tidelog.client.replica_offsets import PartitionOffsets, look

@@ -3,8 +3,8 @@ from uuid import UUID
 import click
 import pytest
 
+from tidelog.cli.kafka_tools.topics import parse_assignment, parse_topic_id, topic_pattern
 from tidelog.cli.output.topic_report import Filter, topic_id_text
-from tidelog.cli.topics import parse_assignment, parse_topic_id, topic_pattern
 from tidelog.client.admin import PartitionDescription
 from tidelog.model.user_error import UserError
 

@@ -3,8 +3,8 @@
 import click
 import pytest
 
+from tidelog.cli.kafka_tools.produce import LineFormat
 from tidelog.cli.output.record_format import Columns, Format
-from tidelog.cli.produce import LineFormat
 from tidelog.client.fetcher import Fetched
 from tidelog.model.user_error import UserError
 from tidelog.protocol.records.records import Header, Record

@@ -1,7 +1,7 @@
 import click
 import pytest
 
-from tidelog.cli.configs import parse_additions
+from tidelog.cli.kafka_tools.configs import parse_additions
 
 
 @pytest.mark.parametrize(

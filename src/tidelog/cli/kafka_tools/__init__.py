@@ -1,0 +1,1 @@
+"""Commands with the options and the output of Kafka's own tools."""
