@@ -5,6 +5,7 @@ Header and footer are control records. A file without its footer was not written
 whose batches are not consecutive is damaged. Incomplete and damaged files are not used.
 """
 
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ RECORDS_PER_BATCH = 1000
 _RECORDS_PER_STEP = 100
 KEPT = 2
 """The number of snapshots to keep; a slow follower may still be downloading the older one."""
+
+log = logging.getLogger(__name__)
 
 BOOTSTRAP = SnapshotId(0, 0)
 """The snapshot that `format` writes: it holds only the first voters of a cluster."""
@@ -209,10 +212,16 @@ class Snapshots:
         """
         listed = dict(self._mark.now.snapshots)
         for snapshot in self._known:
-            if snapshot not in listed:
+            if snapshot in listed:
+                continue
+            try:
                 content = self._disk.read_file(path_of(snapshot))
-                if decode(snapshot, content, self._cluster_id) is not None:
-                    listed[snapshot] = crc32c(content)
+            except OSError as failure:
+                # The node can start without it, because a newer one was loaded.
+                log.warning("the snapshot %s cannot be read: %s", path_of(snapshot), failure)
+                continue
+            if decode(snapshot, content, self._cluster_id) is not None:
+                listed[snapshot] = crc32c(content)
         self._mark.kept(tuple(sorted(listed.items())))
 
     def writing(self, image: ClusterImage, known: VoterMembership, now: Millis) -> WriteSnapshot:

@@ -1,5 +1,6 @@
 """A single controller with damaged files has all of its metadata or reports the damage (F57)."""
 
+import errno
 from copy import deepcopy
 from functools import cache
 from random import Random
@@ -126,6 +127,25 @@ def test_f57_a_snapshot_that_is_lost_after_the_mark_was_is_reported(
     outcome(disk)
 
     assert f"the snapshot {oldest} is missing" in caplog.text
+
+
+def test_f57_an_old_snapshot_that_cannot_be_read_does_not_keep_a_node_from_starting(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = used(cleanly=False, with_snapshots=True)
+    disk.write_file(metadata_mark.PATH, b"garbage")
+    oldest = min(path for path in files(disk) if path.endswith(".checkpoint"))
+    read_file = SimDisk.read_file
+
+    def read(self: SimDisk, path: str) -> bytes:
+        if path == oldest:
+            raise OSError(errno.EIO, "bad sector")
+        return read_file(self, path)
+
+    monkeypatch.setattr(SimDisk, "read_file", read)
+
+    assert isinstance(outcome(disk), Bench)
+    assert f"the snapshot {oldest} cannot be read" in caplog.text
 
 
 def test_a_directory_of_another_version_without_a_mark_is_opened() -> None:
