@@ -102,7 +102,7 @@ class PartitionWatch:
 
     def __init__(self, session: SessionWatch[Any] | None) -> None:
         self.session = session
-        """None for a read outside a session."""
+        """None for a read outside a session, and after the end of the session."""
         self.watched_partition: WatchedPartition | None = None
 
     @property
@@ -122,8 +122,8 @@ class PartitionWatch:
 
     def rest(self) -> None:
         """Mark the partition as at rest; the client is up to date, and there is nothing to read."""
-        assert self.session is not None
-        self.session.moved.pop(self, None)
+        if self.session is not None:
+            self.session.moved.pop(self, None)
 
     def release(self) -> None:
         self.mark()

@@ -89,8 +89,8 @@ def _fetch_many(request: Request, plan: FetchPlan, asked: list[CachedPartition])
     topics: list[tuple[TopicRef, list[PartitionFetched]]] = []
     endpoints: dict[NodeEndpoint, None] = {}
     budget = request.message.max_bytes
-    for part in chunks(asked, MANY // 2):
-        if topics:
+    for number, part in enumerate(chunks(asked, MANY // 2)):
+        if number:
             yield PAUSE
         response = yield from _fetch(request, plan, part, budget, 0)
         for ref, row in response.topics:

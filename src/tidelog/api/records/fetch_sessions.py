@@ -159,7 +159,7 @@ class FetchSession(SessionWatch[CachedPartition]):
 
     def forget(self) -> None:
         for cached in self.partitions.values():
-            cached.read = None
+            cached.session = cached.read = None
         self.partitions.clear()
 
 

@@ -348,7 +348,7 @@ class Partitions:
     ) -> FetchResult:
         if isinstance(replica := self._readable(read, effect), ErrorCode):
             return FetchResult(replica)
-        if effect.session is not None and read.watch is not None:
+        if read.watch is not None and read.watch.session is not None:
             replica.watch(read.watch, is_follower=effect.replica >= 0)
         log, high_watermark = replica.log, replica.high_watermark
         stable, start = log.last_stable_offset(high_watermark), log.log_start_offset

@@ -19,7 +19,7 @@ from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from kio.schema.metadata.v13.request import MetadataRequestTopic
 from tests.hostile_messages import Shape, long_request
-from tests.sim.messages import produce_to
+from tests.sim.messages import create_topic, produce_to
 from tests.unit.api.support import ask
 from tests.unit.node.bench import Bench
 
@@ -30,6 +30,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.events import FrameReceived, Ticked
 from tidelog.model.outbound import Outbound, RequestFailed, Send, StartReading, StopReading
 from tidelog.node.requests import requests
+from tidelog.protocol.fetch.request import FetchPartition, FetchRequest
 from tidelog.protocol.messages.canonical import canonical_request, canonical_response
 from tidelog.protocol.messages.schema import fields_of
 from tidelog.protocol.records.records import Record, build_batch
@@ -37,6 +38,7 @@ from tidelog.protocol.records.records import Record, build_batch
 MOST_CALLS = 65_000
 ELEMENTS = 2_500
 TOPICS, PARTITIONS = 4, 50
+MANY_PARTITIONS = 3_000
 BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
 
@@ -383,3 +385,25 @@ def test_f63_a_request_for_an_endless_answer_closes_its_connection(
     assert not node.sent[conn]
     assert node.closed[conn] == "sent DescribeConfigs for an answer of more than 100000 bytes"
     assert not any(isinstance(one, RequestFailed) for one in node.outbound)
+
+
+def test_f63_a_session_in_which_all_partitions_have_changed_is_read_in_slices() -> None:
+    """Another isolation level makes all of them count as changed, though none has news."""
+    node = MeteredBench()
+    node.ask(create_topic("many", MANY_PARTITIONS))
+    for _ in range(30):
+        node.settle()
+    conn = node.connect()
+    asked = [FetchPartition(index, -1, 0, -1, -1, 1_000) for index in range(MANY_PARTITIONS)]
+    first = FetchRequest(0, 1, 1 << 20, session_epoch=0, topics=[("many", asked)])
+    node.send(conn, first, 12)
+    node.settle()
+    session = node.answer(conn, first, 12).session_id
+    node.is_metered = True
+
+    again = FetchRequest(0, 1, 1 << 20, session_id=session, session_epoch=1, isolation_level=1)
+    node.send(conn, again, 12)
+    node.settle()
+
+    assert node.answer(conn, again, 12).topics == []
+    assert node.most_calls < MOST_CALLS

@@ -7,16 +7,23 @@ cycle would therefore keep a request of several megabytes for up to an hour.
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from tests.hostile_messages import Shape, long_request
+from tests.sim.messages import create_topic
 from tests.unit.node.bench import Bench
 
 from tidelog.api.listeners import ListenerKind
+from tidelog.api.records.fetch_sessions import CachedPartition
 from tidelog.api.registry import REGISTRY, Api
+from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ConnId
+from tidelog.protocol.fetch.request import FetchPartition, FetchRequest
 
 ELEMENTS = 2_500
+REAL = 20
+VERSION = 12
 FEW = 100
 """More objects than the cycles of things that a request does not cause, and far below ELEMENTS."""
 
@@ -86,3 +93,31 @@ def test_f63_an_abandoned_request_leaves_no_garbage(api: Api) -> None:
                 node.flush()
                 node.pass_time(1)
             node.outbound.clear()
+
+
+def session_fetch(partitions: int, **more: Any) -> FetchRequest:
+    # The partitions that exist come last, so that the session ends before they are read.
+    asked = [FetchPartition(index, -1, 0, -1, -1, 1_000) for index in reversed(range(partitions))]
+    return FetchRequest(0, 1, 1 << 20, topics=[("t", asked)] if asked else [], **more)
+
+
+def test_f63_a_session_that_ends_while_it_is_read_in_slices_leaves_no_watch() -> None:
+    node = Bench()
+    node.ask(create_topic("t", REAL))
+    node.settle()
+    reader, other = node.connect(), node.connect()
+    first = session_fetch(ELEMENTS, session_epoch=0)
+    node.send(reader, first, VERSION)
+    node.settle()
+    session = node.answer(reader, first, VERSION).session_id
+    again = session_fetch(0, session_id=session, session_epoch=1, isolation_level=1)
+    node.send(reader, again, VERSION)
+    assert not node.sent[reader]
+
+    node.send(other, session_fetch(0, session_id=session, session_epoch=-1), VERSION)
+    node.settle()
+
+    assert node.answer(reader, again, VERSION).error is ErrorCode.none
+    forget(node, reader)
+    gc.collect()
+    assert not [one for one in gc.get_objects() if isinstance(one, CachedPartition)]
