@@ -7,7 +7,7 @@ from pathlib import Path
 from tidelog.sim.runs.costs import Cost
 
 PATH = Path(__file__).parent / "costs.json"
-MOST_GROWTH = 0.05
+MOST_CHANGE = 0.05
 NAMED = 10
 """The number of functions that a complaint names."""
 
@@ -24,7 +24,9 @@ def written(costs: Iterable[Cost]) -> str:
 
 def growth(before: Cost, now: Cost) -> str:
     """A complaint that names the functions that are called more often; empty without one."""
-    if now.calls <= before.calls * (1 + MOST_GROWTH):
+    if now.calls < before.calls * (1 - MOST_CHANGE):
+        return f"{now.work}: {now.calls} calls, {before.calls} in the table: write the table anew"
+    if now.calls <= before.calls * (1 + MOST_CHANGE):
         return ""
     grown = {
         name: calls - before.functions.get(name, 0.0)

@@ -39,6 +39,11 @@ def test_growth_names_the_functions_that_have_grown() -> None:
     )
 
 
+def test_a_saving_belongs_into_the_table() -> None:
+    before = Cost("work", 100.0, {"a.py:f": 100.0})
+    assert "write the table anew" in growth(before, Cost("work", 94.0, {"a.py:f": 94.0}))
+
+
 def test_growth_within_the_limit_is_no_complaint() -> None:
     before = Cost("work", 100.0, {"a.py:f": 100.0})
     assert growth(before, Cost("work", 105.0, {"a.py:f": 105.0})) == ""

@@ -134,7 +134,8 @@ def test_f57_an_old_snapshot_that_cannot_be_read_does_not_keep_a_node_from_start
 ) -> None:
     disk = used(cleanly=False, with_snapshots=True)
     disk.write_file(metadata_mark.PATH, b"garbage")
-    oldest = min(path for path in files(disk) if path.endswith(".checkpoint"))
+    oldest = f"{DIRECTORY}/{1:020d}-{1:010d}.checkpoint"
+    disk.write_file(oldest, b"on a bad sector")
     read_file = SimDisk.read_file
 
     def read(self: SimDisk, path: str) -> bytes:
