@@ -36,8 +36,8 @@ SIGNS = (
     # Errors of our own code inside a query are wrapped in Spark's error text.
     Sign(
         re.compile(
-            r"(?:TopicReplaced|RecordsExpired|TableMismatch|RegistryUnreachable|RegistryRefused): "
-            r"([^\n]+)"
+            r"(?:JobFailed|TopicReplaced|RecordsExpired|TableMismatch|RegistryUnreachable|"
+            r"RegistryRefused): ([^\n]+)"
         ),
         "{found}",
     ),

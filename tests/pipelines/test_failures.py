@@ -16,6 +16,7 @@ from tidelog_pipelines.failures import JobFailed, explain, run
         ("Reason: Partitions Set(t-b-0) have been deleted. SQLSTATE", "--on-topic-deleted skip"),
         ("[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key", "belongs to another query"),
         ("io.delta.exceptions.ConcurrentTransactionException: This", "another run of this job"),
+        ("...failures.JobFailed: no broker answers: offset 3\n", "no broker answers: offset 3"),
         ("TimeoutException: Timed out waiting for a node assignment.", "no broker answers"),
     ],
 )

@@ -140,6 +140,8 @@ def test_a_new_value_leaves_nothing_of_the_old_one(spark: SparkSession, tmp_path
     )
     rows = found.tables.rows("tables/t")
     assert rows is not None
+    refused = found.apply([Raw(0, 3, 0, None, whole)], columns)
+    assert (refused.changed, refused.refused) == (0, 1), "all records of the batch are bad"
     new, old = Row(x=3, y=None), Row(x=1, y=2)
     assert rows.orderBy("key").select("key", "offset", "value.*").collect() == [
         Row(key="k", offset=2, n=2, a=None, more=new, z=7),

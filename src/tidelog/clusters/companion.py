@@ -99,8 +99,11 @@ class Companion:
         """The last line of the program's log."""
         if self._log_file is None:
             return ""
-        with self._log_file.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
-            lines = file.read().decode(errors="replace").split("\n")
+        try:
+            with self._log_file.open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+                lines = file.read().decode(errors="replace").split("\n")
+        except OSError:
+            return ""  # somebody has removed the log
         last = next((line for line in reversed(lines) if line.strip()), "")
         return f": {last.removeprefix('tidelog: ')}" if last else ""

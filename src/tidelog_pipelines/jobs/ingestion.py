@@ -9,6 +9,7 @@ need neither: `sinks/keyed.py`.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -183,10 +184,12 @@ class Ingestion:
         value = plan.value or Json(StructType(), limits=plan.limits)
         if plan.registry is not None:
             value = Raw()
+        may_vanish = self._plan.skips_deleted
+        read = partial(table_of_spans, spark, kafka, part.topic, may_vanish=may_vanish)
 
         def complaint(span: Span) -> str | None:
             try:
-                found = table_of_spans(spark, kafka, part.topic, [span])
+                found = read([span])
                 decoded(found, plan.key, value).write.format("noop").mode("append").save()
             except Exception as error:
                 if not isolation.may_be_a_record(error):
@@ -198,7 +201,7 @@ class Ingestion:
         fine = isolation.without(part.spans, culprits)
         nothing = part.records.limit(0)
         return part._replace(
-            records=table_of_spans(spark, kafka, part.topic, fine) if fine else nothing,
+            records=read(fine) if fine else nothing,
             unreadable=unreadable(spark, kafka, part.topic, culprits),
         )
 

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import RLock
 
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.settings import has_scheme
@@ -12,6 +13,8 @@ from tidelog_pipelines.settings import has_scheme
 LOCK = ".tidelog.lock"
 """The name begins with a dot, because Spark ignores such files."""
 TURN = ".tidelog.turn"
+_IN_THIS_PROCESS = RLock()
+"""Keeps the threads of this process apart where files cannot be locked."""
 
 
 @contextmanager
@@ -36,7 +39,9 @@ def claimed(directory: str) -> Iterator[None]:
 def turn(directory: str) -> Iterator[None]:
     """Wait until no other job changes tables in a local directory, then keep other jobs out."""
     if has_scheme(directory) or not os.path.isdir(directory):
-        yield  # on other file systems, Delta checks for conflicts between the commits of jobs
+        # On other file systems, Delta checks for conflicts between the commits of other processes.
+        with _IN_THIS_PROCESS:
+            yield
         return
     file = os.open(f"{directory}/{TURN}", os.O_RDWR | os.O_CREAT, 0o644)
     try:

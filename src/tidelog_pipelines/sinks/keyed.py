@@ -6,7 +6,7 @@ newer one of its key was applied before. It is safe to repeat.
 
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
@@ -43,20 +43,23 @@ def apply(
 ) -> Applied:
     """Apply decoded records, which have the columns DELETED and REASON, to a table."""
     way = WAYS[target.mode.name]
-    seen = Observation()
-    observed = examined.observe(seen, f.count_if(f.col(REASON).isNotNull()).alias(REASON))
-    records = way.reduced(table_rows(observed)).persist()
+    examined = examined.persist()
+    records = way.reduced(table_rows(examined)).persist()
     try:
         # The records are decoded here, and only here.
-        (total, deletes), *_ = records.agg(f.count("*"), f.count_if(DELETED)).collect()
+        is_good = f.col(REASON).isNull()
+        [(total, good, deletes)] = examined.agg(
+            f.count("*"), f.count_if(is_good), f.count_if(is_good & f.col(DELETED))
+        ).collect()
         table = prepared(tables, target, existing, records.drop(DELETED))
         changed = 0
-        if total:
+        if good:
             known = Deletes(tables, target.topic)
             changed = way.apply(tables.path(target.name), table, records, known, deletes)
-        return Applied(changed, int(seen.get[REASON]))
+        return Applied(changed, total - good)
     finally:
         records.unpersist()
+        examined.unpersist()
 
 
 def prepared(

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicCollection, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -21,6 +28,8 @@ NATIVE_ONLY = "librdkafka."
 """The prefix of client configurations that apply only to librdkafka, not to the Java client."""
 ANSWER_SECONDS = 5.0
 READ_SECONDS = 30.0
+_GONE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
+"""The errors of a read at an offset whose record has expired."""
 QUIET = {"log_level": 0, "socket.timeout.ms": 10_000}
 
 
@@ -94,9 +103,17 @@ def table(spark: SparkSession, settings: KafkaSettings, subscription: Subscripti
 
 
 def table_of_spans(
-    spark: SparkSession, settings: KafkaSettings, topic: str, spans: Sequence[Span]
+    spark: SparkSession,
+    settings: KafkaSettings,
+    topic: str,
+    spans: Sequence[Span],
+    *,
+    may_vanish: bool,
 ) -> DataFrame:
-    """The records of a topic in these spans. There must be at least one span."""
+    """The records of a topic in these spans. There must be at least one span.
+
+    With `may_vanish`, records that have expired are left out. Otherwise the read fails.
+    """
 
     def read(span: Span) -> DataFrame:
         reader = spark.read.format("kafka").options(**connector_options(settings))
@@ -105,6 +122,7 @@ def table_of_spans(
             startingOffsets=json.dumps({topic: {span.partition: span.start}}),
             endingOffsets=json.dumps({topic: {span.partition: span.end}}),
             includeHeaders="true",
+            failOnDataLoss=str(not may_vanish).lower(),
         ).load()
         return found.withColumn("timestamp", instant(f.col("timestamp")))
 
@@ -127,6 +145,8 @@ def single_record(
         found = consumer.poll(READ_SECONDS)
     finally:
         consumer.close()
+    if found is not None and (error := found.error()) is not None and error.code() in _GONE:
+        return None
     if found is None or found.error() is not None:
         raise JobFailed(f"{UNREACHABLE}: offset {offset} of {topic}-{partition} was not received.")
     return found if found.offset() == offset else None

@@ -71,6 +71,13 @@ def test_a_file_with_an_error_is_refused_with_a_sentence(
         of_file(str(file))
 
 
+def test_a_file_that_is_not_utf_8_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "tables.toml"
+    file.write_bytes(b"# gr\xfcn\n[orders]\n")
+    with pytest.raises(JobFailed, match=r"tables\.toml is not TOML: "):
+        of_file(str(file))
+
+
 def test_each_format_has_its_decoder() -> None:
     plans = TablePlans(KafkaSettings(), "/out", Registry(""), compact_every=20)
     assert plans.of(DEFAULT).value is None

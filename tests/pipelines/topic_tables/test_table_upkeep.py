@@ -2,6 +2,7 @@
 
 import datetime
 from pathlib import Path
+from threading import Event
 
 import pytest
 from pyspark.sql import SparkSession
@@ -39,7 +40,11 @@ def test_rows_expire_and_files_are_merged_and_removed(
         return len(list((tmp_path / "tables" / "t").glob("*.parquet")))
 
     upkeep = TableUpkeep(spark, str(tmp_path), book, every_seconds=0, vacuum_seconds=-1)
-    upkeep.if_due(look)
+    interrupted = Event()
+    interrupted.set()
+    upkeep.if_due(look, interrupted)
+    assert book.of("t").rows == 5, "after Ctrl-C, nothing begins"
+    upkeep.if_due(look, Event())
     found = tables.rows("tables/t")
     assert found is not None
     assert sorted(row["offset"] for row in found.collect()) == [0, 1, 9]
@@ -50,11 +55,11 @@ def test_rows_expire_and_files_are_merged_and_removed(
     monkeypatch.setattr(table_upkeep, "SAFE_HOURS", 0)
     spark.conf.set(CHECK, "false")
     try:
-        upkeep.if_due(look)
+        upkeep.if_due(look, Event())
     finally:
         spark.conf.unset(CHECK)
     assert files() == 1
     assert capsys.readouterr().err == "tables/t: 2 rows expired\n"
     (tmp_path / "tables" / "t" / "_delta_log" / f"{99:020}.json").write_text("{")
-    TableUpkeep(spark, str(tmp_path), book, every_seconds=0).if_due(look)
+    TableUpkeep(spark, str(tmp_path), book, every_seconds=0).if_due(look, Event())
     assert "tidelog: the upkeep of tables/t has failed: " in capsys.readouterr().err

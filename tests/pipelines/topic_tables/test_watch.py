@@ -24,7 +24,11 @@ def test_tables_of_the_configuration_of_a_file_and_of_flags(
         records.create(cluster.bootstrap, name, partitions=2, copies=1)
     with Client(cluster.bootstrap) as client:
         for name in (configured, filed):
-            keys = {"tidelog.table.enable": "true", "tidelog.table.value.format": "raw"}
+            keys = {
+                "tidelog.table.enable": "true",
+                "tidelog.table.value.format": "raw",
+                "tidelog.table.partition.by": "",
+            }
             alter_configs(client, ResourceType.TOPIC, name, set_to=keys, delete=[])
     acks = records.produce(cluster.bootstrap, configured, ["x"] * 7)
     file = tmp_path / "tables.toml"
@@ -33,7 +37,7 @@ def test_tables_of_the_configuration_of_a_file_and_of_flags(
     look = Watch(kafka, [named], str(file)).look()
     found = {name: one for name, one in look.tables.items() if name.startswith(topic)}
     assert {name: one.settings for name, one in found.items()} == {
-        configured: TableSettings("raw"),
+        configured: TableSettings("raw", partition_by=()),
         filed: TableSettings("text"),
         named: DEFAULT,
         f"{topic}-absent": DEFAULT,

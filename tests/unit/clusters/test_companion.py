@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tidelog.clusters.companion import Companion
+
 # Both write to one file when they start and when they are asked to stop, so that it has the order.
 NODE = """
 import os, signal, socket, sys
@@ -102,3 +104,14 @@ def test_it_does_not_outlive_the_supervisor(
     select.select([watched], [], [])
     os.close(watched)
     assert "program stopped" in (tmp_path / "events").read_text()
+
+
+def test_a_log_that_somebody_has_removed_is_no_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = tmp_path / "tables.log"
+    companion = Companion("the program", [sys.executable, "-c", "import sys; sys.exit(3)"], log)
+    os.close(companion.start())
+    log.unlink()
+    companion.ended()
+    assert caplog.messages == ["the program ended with status 3 and is started again now"]

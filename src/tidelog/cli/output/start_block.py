@@ -24,7 +24,8 @@ def start_block(
         yield f"metrics   {cluster.metrics_address(1)}{more}"
     yield f"directory {cluster.directory}"
     if tables is not None:
-        yield f"tables    {tables} (`{program} tables` shows them)"
+        where = "" if tables == cluster.directory / "tables" else f" --out {tables}"
+        yield f"tables    {tables} (`{program} tables{where}` shows them)"
     yield f"export    TIDELOG_BOOTSTRAP_SERVER={cluster.bootstrap}"
     yield f"next      {program} {FIRST_COMMAND if is_new else LATER_COMMAND}"
     yield "          (in another terminal; Ctrl-C stops the cluster, its data stays)"

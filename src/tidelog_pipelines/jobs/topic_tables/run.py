@@ -11,6 +11,7 @@ import sys
 import time
 from dataclasses import dataclass
 from threading import Event
+from uuid import uuid4
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
@@ -115,8 +116,10 @@ class TablesSettings(KafkaSettings):
     def state_path(self) -> str:
         return located(self.state_file or f"{self.out}/{NAME}")
 
-    def checkpoint_path(self, number: int) -> str:
-        return f"{located(self.out)}/checkpoints/{number}"
+    @property
+    def checkpoints(self) -> str:
+        """The directory with a checkpoint of each query."""
+        return f"{located(self.out)}/checkpoints"
 
     @property
     def plans(self) -> TablePlans:
@@ -185,7 +188,7 @@ class TablesJob:
             try:
                 self._work(interrupted)
                 if self._settings.once:
-                    self._upkeep.run(self._look)
+                    self._upkeep.run(self._look, interrupted)
                     self._report_failed()
             finally:
                 self._book.rest()
@@ -209,7 +212,7 @@ class TablesJob:
                 if not chosen and not is_once:
                     interrupted.wait(self._settings.interval)
                     self._look_again()
-                elif not chosen or not self._query(chosen) or is_once:
+                elif not chosen or not self._query(chosen, interrupted) or is_once:
                     return
             except (JobFailed, StreamingQueryException) as error:
                 self._wait_or_raise(error, interrupted)
@@ -224,10 +227,12 @@ class TablesJob:
         self._next_look = time.monotonic()
         self._look_again()
 
-    def _query(self, chosen: Chosen) -> bool:
+    def _query(self, chosen: Chosen, interrupted: Event) -> bool:
         """Read these topics until the choice changes. -> False if the job was interrupted"""
         self._remove_checkpoints()  # a killed job leaves one
-        checkpoint = self._settings.checkpoint_path(self._book.next_checkpoint())
+        # If the state file is lost, the numbers begin again, and old checkpoints may still exist.
+        name = f"{self._book.next_checkpoint()}-{uuid4().hex}"
+        checkpoint = f"{self._settings.checkpoints}/{name}"
         plans = {topic: self._plans.of(one, checkpoint) for topic, one in chosen.items()}
         ingestion = TableIngestion(self._plans.shared(checkpoint), plans, self._book)
         starts = self._starts(chosen)
@@ -236,7 +241,7 @@ class TablesJob:
             if self._settings.once:
                 return False
             self._look_again()
-            self._upkeep.if_due(self._look)
+            self._upkeep.if_due(self._look, interrupted)
             if choose(self._look, self._book, self._plans.of) != chosen:
                 ingestion.close()
             return ingestion.is_closed and ingestion.is_idle
@@ -246,7 +251,8 @@ class TablesJob:
                 lambda: [self._start(ingestion, checkpoint, starts)],
                 lambda progress: self._tell(progress, ingestion),
                 self._settings.patience_seconds,
-                is_enough=is_enough,
+                streams.Caller(stop=interrupted),
+                is_enough,
             )
         finally:
             self._remove_checkpoints()
@@ -254,7 +260,7 @@ class TablesJob:
     def _remove_checkpoints(self) -> None:
         """Remove the checkpoints of earlier queries; on other file systems, they stay."""
         if not has_scheme(self._settings.out):
-            shutil.rmtree(f"{located(self._settings.out)}/checkpoints", ignore_errors=True)
+            shutil.rmtree(self._settings.checkpoints, ignore_errors=True)
 
     def _starts(self, chosen: Chosen) -> Ends:
         """By topic and partition, the offset at which the query begins."""

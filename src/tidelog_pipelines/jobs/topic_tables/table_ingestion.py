@@ -6,7 +6,9 @@ query reads them again from there.
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TypeVar
 
 from pyspark.sql import DataFrame
 
@@ -20,6 +22,8 @@ from tidelog_pipelines.jobs.topic_tables.topic_failures import topics_own
 from tidelog_pipelines.sinks.identities import TopicReplaced
 from tidelog_pipelines.sinks.tables import Batch
 from tidelog_pipelines.sources.checkpoint import Span
+
+T = TypeVar("T")
 
 
 class QueryChanges(JobFailed):
@@ -80,20 +84,31 @@ class TableIngestion(Ingestion):
         self._batches[part.topic] += 1
         if rows + quarantined < sum(span.end - span.start for span in part.spans):
             self._report_expired(part)
-        table = run.tables.rows(table_of(part.topic))
+        known = self._book.of(part.topic)
+        count = self._guarded(part.topic, lambda: _count(run, part.topic))
         self._book.written(
             part.topic,
             {span.partition: span.end for span in part.spans},
-            rows=0 if table is None else table.count(),
-            quarantined=self._book.of(part.topic).quarantined + quarantined,
+            rows=known.rows if count is None else count,
+            quarantined=known.quarantined + quarantined,
         )
 
     def _finish(self, run: QueryRun, spans: dict[str, list[Span]], number: int) -> None:
         every = self._plan.compact_every
         due = [topic for topic, count in self._batches.items() if every and count >= every]
-        compact(run.tables, due)
         for topic in due:
+            self._guarded(topic, partial(compact, run.tables, [topic]))
             del self._batches[topic]
+
+    def _guarded(self, topic: str, work: Callable[[], T]) -> T | None:
+        """Do something for a written topic. If it fails, report that, and return None."""
+        try:
+            return work()
+        except Exception as error:
+            if (sentence := topics_own(error)) is None:
+                raise
+            streams.say(f"tidelog: {topic}: {sentence}")
+            return None
 
     def _hold(self, topic: str, sentence: str, spans: list[Span]) -> None:
         self._held.add(topic)
@@ -112,3 +127,8 @@ class TableIngestion(Ingestion):
                 )
                 self._book.note(part.topic, error=sentence)
                 streams.say(f"tidelog: {sentence}")
+
+
+def _count(run: QueryRun, topic: str) -> int:
+    table = run.tables.rows(table_of(topic))
+    return 0 if table is None else table.count()

@@ -47,7 +47,7 @@ def of_file(path: str) -> dict[str, TableSettings]:
     try:
         with open(path, "rb") as file:
             sections = tomllib.load(file)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # from TOML, or because the file is not UTF-8
         raise JobFailed(f"{path} is not TOML: {error}.") from None
     return {topic: _of_section(path, topic, section) for topic, section in sections.items()}
 

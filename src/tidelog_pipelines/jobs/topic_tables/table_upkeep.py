@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from functools import partial
+from threading import Event
 
 from pyspark.sql import SparkSession
 
@@ -40,14 +41,19 @@ class TableUpkeep:
         self._compacted: dict[str, float | None] = {}
         """By table, its version when it was last compacted."""
 
-    def if_due(self, look: Look) -> None:
+    def if_due(self, look: Look, interrupted: Event) -> None:
         if time.monotonic() >= self._next:
-            self.run(look)
+            self.run(look, interrupted)
             self._next = time.monotonic() + self._every_seconds
 
-    def run(self, look: Look) -> None:
-        """Keep up each table. A table whose upkeep fails does not hold up the others."""
+    def run(self, look: Look, interrupted: Event) -> None:
+        """Keep up each table, until the job is interrupted.
+
+        A table whose upkeep fails does not hold up the others.
+        """
         for topic, one in look.tables.items():
+            if interrupted.is_set():
+                return
             name, retention_ms = table_of(topic), one.settings.retention_ms
             self._guarded(name, partial(self._keep, topic, name, retention_ms))
         bad = sum(state.quarantined for state in self._book.tables.values())

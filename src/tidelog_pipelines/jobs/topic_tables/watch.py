@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # they have no __all__
     AdminClient,
     ConfigResource,
@@ -17,6 +17,11 @@ from tidelog_pipelines.jobs.topic_tables.table_settings import TableSettings
 from tidelog_pipelines.settings import KafkaSettings
 from tidelog_pipelines.sources.checkpoint import Ends
 from tidelog_pipelines.sources.kafka import ANSWER_SECONDS, Topics, client_configuration
+
+_NOT_OURS = (
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+)
 
 
 class TableTopic(NamedTuple):
@@ -84,9 +89,12 @@ class Watch:
         for resource, answer in asked.items():
             try:
                 entries = answer.result()
-            except KafkaException:
-                continue  # the topic has just been deleted
-            values = {name: entry.value for name, entry in entries.items() if entry.value}
+            except KafkaException as error:
+                if error.args[0].code() not in _NOT_OURS:
+                    raise
+                continue  # the topic has just been deleted, or we may not see it
+            # An empty value is a value: no columns partition the table.
+            values = {n: entry.value for n, entry in entries.items() if entry.value is not None}
             settings = table_settings.of_configuration(values)
             if settings is not None:
                 found[resource.name] = settings
