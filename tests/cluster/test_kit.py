@@ -31,9 +31,11 @@ def pytest_run(directory: Path, source: str, *options: str) -> subprocess.Comple
     """Run a test file as a user's project does, with the plugin but without our pytest settings."""
     (directory / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
     (directory / "test_it.py").write_text(source)
-    command = [sys.executable, "-m", "pytest", "-p", "tidelog.testing.plugin", *options]
+    # With a directory of its own, it does not remove, or warn of, the files of earlier runs.
+    apart = f"--basetemp={directory}-temporary"
+    command = [sys.executable, "-m", "pytest", "-p", "tidelog.testing.plugin", apart]
     return subprocess.run(
-        [*command, str(directory)],
+        [*command, *options, str(directory)],
         env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
