@@ -91,6 +91,8 @@ def test_a_topic_becomes_a_table_now_and_as_records_arrive(
         running.query.processAllAvailable()
         with pytest.raises(api.JobFailed, match=r"another job .* writes to"):
             api.ingest(spark, **options)
+        beside = api.ingest(spark, **options | {"out": tmp_path / "beside", "group": ""})
+        assert beside.rows == 5
         assert (running.is_active, running.wait(0)) == (True, False)
         later = running.stop()
     assert (later.rows, later.records, later.offsets) == (2, 2, {topic: {0: 6}})

@@ -179,3 +179,8 @@ def test_a_path_with_a_file_system_is_not_a_local_one(path: str) -> None:
 
 def test_a_path_without_one_is_local() -> None:
     assert located("x:y") == str(Path.cwd() / "x:y")
+
+
+def test_ingests_into_different_directories_have_different_query_names() -> None:
+    names = {parsed("--topics", "t", "--out", out).query_name for out in ("a", "./a/", "b")}
+    assert names == {f"ingest {Path.cwd()}/a", f"ingest {Path.cwd()}/b"}

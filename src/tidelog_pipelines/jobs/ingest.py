@@ -32,8 +32,6 @@ from tidelog_pipelines.transformations.values.debezium import ENVELOPES, NO_ENVE
 from tidelog_pipelines.transformations.values.decoding import Raw, Text
 from tidelog_pipelines.transformations.values.strict_json import DEFAULT_LIMITS, MOST_DEPTH, Limits
 
-QUERY = "ingest"
-"""The name of the query."""
 ABOUT = """\
 Write the records of topics to tables, one per topic, each record exactly once, even if this job or
 a broker is killed (kill -9), or if all records are read again. Values are decoded whole; records
@@ -225,6 +223,11 @@ class IngestSettings(KafkaSettings):
         return Subscription(tuple(filter(None, self.topics.split(","))), self.pattern)
 
     @property
+    def query_name(self) -> str:
+        """The name of Spark's query. A session may run several ingests, each with its own --out."""
+        return f"ingest {located(self.out)}"
+
+    @property
     def checkpoint_path(self) -> str:
         return located(self.checkpoint or f"{self.out}/checkpoint")
 
@@ -286,7 +289,7 @@ def _run(
 
     with (
         summarized(settings.summary, checkpoint, tables) as ending,
-        served(spark, settings.metrics_port, QUERY, ingestion),
+        served(spark, settings.metrics_port, settings.query_name, ingestion),
     ):
         try:
             identities = Identities(tables, Topics(settings))
@@ -320,7 +323,7 @@ def start(spark: SparkSession, settings: IngestSettings, ingestion: Ingestion) -
         settings.max_per_batch,
         may_vanish=settings.on_topic_deleted == "skip",
     )
-    writer = records.writeStream.foreachBatch(ingestion).queryName(QUERY)
+    writer = records.writeStream.foreachBatch(ingestion).queryName(settings.query_name)
     writer = writer.option("checkpointLocation", settings.checkpoint_path)
     if settings.once:
         return writer.trigger(availableNow=True).start()
