@@ -139,7 +139,8 @@ def start_ingest(
     spark: SparkSession, *, report: Report = _quiet, **options: Any
 ) -> "RunningIngest":
     """Start to write the records of topics to tables, as they arrive, in the background."""
-    return RunningIngest(_Run(spark, _ingest_settings(spark, options, once=False)), report)
+    run = _Run(spark, _ingest_settings(spark, options, once=False))
+    return RunningIngest(run, run.counted, report)
 
 
 def _ingest_settings(spark: SparkSession, options: dict[str, Any], once: bool) -> IngestSettings:
@@ -169,18 +170,30 @@ class _Run:
 
 
 class RunningIngest:
-    """An ingest in the background. As a context manager, it stops at the end of the block."""
+    """An ingest in the background. As a context manager, it stops at the end of the block.
 
-    def __init__(self, run: _Run, report: Report) -> None:
+    The end of the block raises JobFailed if the job has failed and the block has not raised.
+    """
+
+    def __init__(
+        self, run: Callable[[Caller], bool], count: Callable[[], Ingested], report: Report
+    ) -> None:
         self._run = run
+        self._count = count
         self._queries: list[StreamingQuery] = []
         self._stop = threading.Event()
         self._has_begun = threading.Event()
         self._failure: BaseException | None = None
+        self._is_failure_raised = False
         caller = Caller(report, self._begin, self._stop)
         self._thread = threading.Thread(target=self._work, args=(caller,), daemon=True)
-        self._thread.start()
-        self._has_begun.wait()
+        try:
+            self._thread.start()
+            self._has_begun.wait()
+        except BaseException:
+            # The caller gets no object to stop the job with.
+            self._end()
+            raise
         if self._failure is not None:
             self.wait()
 
@@ -202,6 +215,7 @@ class RunningIngest:
         if self.is_active:
             return False
         if self._failure is not None:
+            self._is_failure_raised = True
             raise self._failure
         return True
 
@@ -210,7 +224,7 @@ class RunningIngest:
         self._stop.set()
         self.wait()
         with sentences():
-            return self._run.counted()
+            return self._count()
 
     def __enter__(self) -> "RunningIngest":
         return self
@@ -221,6 +235,11 @@ class RunningIngest:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._end()
+        if error is None and not self._is_failure_raised:
+            self.wait()
+
+    def _end(self) -> None:
         self._stop.set()
         self._thread.join()
 
