@@ -93,7 +93,8 @@ def configuration() -> dict[str, str]:
 
 def register(spark: SparkSession) -> None:
     """Make `spark.read.format("segments")` known, which reads the files of brokers."""
-    spark.dataSource.register(SegmentsSource)
+    with sentences():
+        spark.dataSource.register(SegmentsSource)
 
 
 UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
@@ -101,7 +102,8 @@ TIME_ZONE = "spark.sql.session.timeZone"
 
 
 def _require_utc(spark: SparkSession) -> None:
-    zone = spark.conf.get(TIME_ZONE)
+    with sentences():
+        zone = spark.conf.get(TIME_ZONE)
     if zone not in UTC:
         raise JobFailed(
             f"the session's time zone is {zone}, and the pipeline's dates are in UTC: "

@@ -49,7 +49,8 @@ def settings_of(
 def _plain(value: Any, kind: Any, metavar: str) -> Any:
     """A value of Python as a flag or a file gives it."""
     if isinstance(value, StructType):
-        return value.toDDL()
+        with sentences():  # Spark makes the text
+            return value.toDDL()
     if get_origin(kind) is tuple:
         if isinstance(value, Mapping):
             return [f"{key}={_joined(one)}" for key, one in value.items()]

@@ -3,12 +3,14 @@
 import inspect
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException
+from pyspark.sql.types import StructType
 
 from tidelog_pipelines import api
 from tidelog_pipelines.failures import JobFailed
@@ -92,6 +94,30 @@ def test_an_error_of_spark_is_one_sentence_with_the_details_behind_it() -> None:
     assert failed.value.__cause__ is error
     with pytest.raises(ZeroDivisionError), sentences():
         raise ZeroDivisionError  # a bug stays what it is
+
+
+class Broken:
+    """A session, or a part of one, whose every use fails."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AnalysisException("[BROKEN] no Spark;\nplan")
+
+
+def test_errors_of_spark_before_a_job_starts_are_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(schema: StructType) -> str:
+        raise AnalysisException("[BROKEN] no Spark;\nplan")
+
+    monkeypatch.setattr(StructType, "toDDL", broken)
+    session: Any = Broken()
+    calls: list[Callable[[], object]] = [
+        lambda: ingest(topics="t", schema=StructType()),
+        lambda: api.register(session),
+        lambda: api.health(session),
+        lambda: api.ingest(session, topics="t", out="lake"),
+    ]
+    for call in calls:
+        with pytest.raises(JobFailed, match=r"^Spark reports: \[BROKEN\] no Spark;$"):
+            call()
 
 
 def test_every_setting_of_a_command_is_an_option_with_its_meaning() -> None:
