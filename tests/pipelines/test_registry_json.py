@@ -53,6 +53,7 @@ def parser(schema: Any, *references: tuple[str, str]) -> ValidatingParser:
         (HEADER + b'{"id":1,"id":2}', 'the value has the name "id" twice in one object'),
         (b'{"id":1}', "the value begins with byte 123, not with a schema registry's 0"),
         (b"\0\0\0\0\2{}", "no"),
+        (b"\0\0\0\0\3{}", "schema 3 was not known when the records were examined"),
     ],
 )
 def test_what_is_not_valid_is_refused(raw: bytes, reason: str) -> None:

@@ -14,10 +14,15 @@ from hypothesis import strategies as st
 from tidelog_pipelines.transformations.values.avro_writer import AvroWriter
 from tidelog_pipelines.transformations.values.framing import header, header_with_indexes
 from tidelog_pipelines.transformations.values.json_columns import NOTHING
+from tidelog_pipelines.transformations.values.registered import (
+    Columns,
+    RegisteredDecoder,
+    Writers,
+)
 from tidelog_pipelines.transformations.values.shape_columns import placing
 from tidelog_pipelines.transformations.values.shape_growth import grown
 from tidelog_pipelines.transformations.values.shapes import Incompatible, Struct, struct_type
-from tidelog_pipelines.transformations.values.strict_json import Refused
+from tidelog_pipelines.transformations.values.strict_json import DEFAULT_LIMITS, Refused
 
 
 def record(*fields: tuple[Any, ...]) -> dict[str, Any]:
@@ -211,3 +216,16 @@ def test_any_bytes_have_a_header_or_a_reason(raw: bytes) -> None:
             continue
         assert raw[:5] == b"\0" + found.to_bytes(4, "big")
         assert end <= len(raw)
+
+
+def test_a_schema_that_appears_after_the_examination_is_a_reason() -> None:
+    schema = record(("id", "long"))
+    writers = Writers({(1, ()): AvroWriter(json.dumps(schema))}, {})
+    decoder = RegisteredDecoder(header, writers, Columns(shape(schema)), DEFAULT_LIMITS)
+    body = encoded(schema, {"id": 7})
+    stored_value, rest = decoder.decode(b"\0\0\0\0\1" + body, (0, 0))
+    assert (stored_value, rest) == ({"id": 7}, None)
+    reason = "^schema 2 was not known when the records were examined$"
+    for offset in (1, 2):
+        with pytest.raises(Refused, match=reason):
+            decoder.decode(b"\0\0\0\0\2" + body, (0, offset))

@@ -31,6 +31,14 @@ def schema_id(raw: bytes) -> int:
     return int.from_bytes(raw[1:HEADER_BYTES], "big")
 
 
+def not_examined(id: int) -> Refused:
+    """The refusal of a value whose schema id was not in the records when they were examined.
+
+    A DataFrame may read its source again to decode it, and find records that are newer.
+    """
+    return Refused(f"schema {id} was not known when the records were examined")
+
+
 NO_WRITER: WriterKey = (0, ())
 """The key for values without a header. All of them have the same schema."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol
 
-from tidelog_pipelines.transformations.values.framing import HEADER_BYTES, schema_id
+from tidelog_pipelines.transformations.values.framing import HEADER_BYTES, not_examined, schema_id
 from tidelog_pipelines.transformations.values.strict_json import (
     Limits,
     Numeral,
@@ -81,6 +81,8 @@ class ValidatingParser:
         id = schema_id(raw)
         if id in self._schemas.refused:
             raise Refused(self._schemas.refused[id])
+        if id not in self._schemas.usable:
+            raise not_examined(id)
         value = self._parser.parse(raw[HEADER_BYTES:])
         if id not in self._validators:
             self._validators[id] = self._schemas.usable[id].validator()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tidelog_pipelines.transformations.values.framing import ReadHeader, WriterKey
+from tidelog_pipelines.transformations.values.framing import ReadHeader, WriterKey, not_examined
 from tidelog_pipelines.transformations.values.json_columns import NOTHING, Position
 from tidelog_pipelines.transformations.values.shape_columns import Place, placing
 from tidelog_pipelines.transformations.values.shapes import Struct
@@ -64,5 +64,7 @@ class RegisteredDecoder:
     def _compile(self, key: WriterKey) -> tuple[ReadBody, Place]:
         if key in self._writers.refused:
             raise Refused(self._writers.refused[key])
-        shape, read = self._writers.usable[key].compiled()
+        if (writer := self._writers.usable.get(key)) is None:
+            raise not_examined(key[0])
+        shape, read = writer.compiled()
         return read, placing(shape, self._columns.shape, is_fixed=self._columns.is_fixed)
