@@ -64,7 +64,8 @@ def _names(kind: type[SparkSettings], *without: str) -> tuple[str, ...]:
 
 
 OF_SESSION = tuple(one.name for one in dataclasses.fields(SparkSettings))
-OF_INGEST = _names(IngestSettings, "once")
+OF_START_INGEST = _names(IngestSettings, "once")
+OF_INGEST = tuple(name for name in OF_START_INGEST if name != "every")
 OF_AUDIT = _names(AuditSettings)
 OF_HEALTH = _names(HealthSettings, "follow", "once", "every", "patience_seconds")
 
@@ -136,7 +137,7 @@ def ingest(spark: SparkSession, *, report: Report = _quiet, **options: Any) -> I
         return run.counted()
 
 
-@takes(IngestSettings, OF_INGEST)
+@takes(IngestSettings, OF_START_INGEST)
 def start_ingest(
     spark: SparkSession, *, report: Report = _quiet, **options: Any
 ) -> "RunningIngest":
@@ -149,7 +150,8 @@ def _ingest_settings(spark: SparkSession, options: dict[str, Any], once: bool) -
     _require_utc(spark)
     # With a remote, the settings refuse options that a server cannot have.
     remote = "sc://" if _is_connected(spark) else ""
-    return settings_of(IngestSettings, options, OF_INGEST, once=once, remote=remote)
+    names = OF_INGEST if once else OF_START_INGEST
+    return settings_of(IngestSettings, options, names, once=once, remote=remote)
 
 
 class _Run:

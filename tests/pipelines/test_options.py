@@ -121,12 +121,14 @@ def test_errors_of_spark_before_a_job_starts_are_sentences(monkeypatch: pytest.M
 
 
 def test_every_setting_of_a_command_is_an_option_with_its_meaning() -> None:
-    shown = inspect.signature(api.ingest).parameters
+    shown = inspect.signature(api.start_ingest).parameters
     of_the_session = {"master", "remote", "conf", "driver_memory", "log_level"}
     assert {*ALL} - {*shown} == {*of_the_session, "once"}
     assert shown["out"].default is inspect.Parameter.empty
     assert shown["every"].default == "2 seconds"
-    assert "value_format: how values are decoded" in (api.ingest.__doc__ or "")
+    assert "value_format: how values are decoded" in (api.start_ingest.__doc__ or "")
+    # A run that reads all present records has no interval between micro-batches.
+    assert {*shown} - {*inspect.signature(api.ingest).parameters} == {"every"}
     assert set(inspect.signature(api.decode).parameters) == {"records", *DECODER}
 
 
