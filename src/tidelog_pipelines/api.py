@@ -29,6 +29,7 @@ from tidelog_pipelines.jobs.replay import DECODER
 from tidelog_pipelines.jobs.summary import Ingested, Start, counted
 from tidelog_pipelines.options import sentences, settings_of, takes
 from tidelog_pipelines.settings import SparkSettings, located
+from tidelog_pipelines.sinks.claims import claimed
 from tidelog_pipelines.sinks.tables import FORMATS
 from tidelog_pipelines.sources.checkpoint import Checkpoint
 from tidelog_pipelines.sources.segments import SegmentsSource
@@ -163,12 +164,17 @@ class _Run:
         with sentences():
             ingest_job.require(settings)
             self._checkpoint = Checkpoint(spark, settings.checkpoint_path)
-            self._start = Start.of(self._checkpoint)
+        self._start: Start | None = None
 
     def __call__(self, caller: Caller) -> bool:
-        return ingest_job.run(self._spark, self._settings, caller)
+        with claimed(located(self._settings.out)):
+            # Before the claim, another job might still write, and its records would count here.
+            self._start = Start.of(self._checkpoint)
+            return ingest_job.run_claimed(self._spark, self._settings, caller)
 
     def counted(self) -> Ingested:
+        """What the run has written, after its end."""
+        assert self._start is not None
         tables = FORMATS[self._settings.format](self._spark, located(self._settings.out))
         return counted(self._start, self._checkpoint, tables)
 

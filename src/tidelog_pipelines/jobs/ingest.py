@@ -246,7 +246,7 @@ def ingest(settings: IngestSettings) -> int:
     with claimed(located(settings.out)):
         spark = spark_session(settings, "ingest")
         try:
-            _run(spark, settings)
+            run_claimed(spark, settings)
         finally:
             spark.stop()
     return 0
@@ -270,12 +270,13 @@ def run(
     -> whether the job has ended by itself, and was not interrupted.
     """
     with claimed(located(settings.out)):
-        return _run(spark, settings, caller)
+        return run_claimed(spark, settings, caller)
 
 
-def _run(
+def run_claimed(
     spark: SparkSession, settings: IngestSettings, caller: streams.Caller = streams.COMMAND
 ) -> bool:
+    """As `run`, for a caller that has claimed --out."""
     checkpoint = Checkpoint(spark, settings.checkpoint_path)
     tables = FORMATS[settings.format](spark, located(settings.out))
     offsets = GroupOffsets(settings, settings.group) if settings.group else None
