@@ -76,13 +76,21 @@ OF_HEALTH = _names(HealthSettings, "follow", "once", "every", "patience_seconds"
 
 @takes(SparkSettings, OF_SESSION)
 def session(**options: Any) -> SparkSession:
-    """A session with all that the pipeline needs, or the present one.
+    """A session with all that the pipeline needs. The first one on a machine fetches the jars.
 
-    The first one on a machine fetches the jars.
+    If a session is active, it is returned, with the options that the pipeline always needs and with
+    `conf`. Its log level changes only if `log_level` is given; `master` and `driver_memory` are
+    refused.
     """
     settings = settings_of(SparkSettings, options, OF_SESSION)
     with sentences():
-        found = sessions.spark_session(settings, "session")
+        found = None if settings.remote else sessions.active_session()
+        if found is None:
+            found = sessions.spark_session(settings, "session")
+        else:
+            sessions.adapt(found, settings)
+            if options.get("log_level") is not None:
+                found.sparkContext.setLogLevel(settings.log_level)
         register(found)
     return found
 

@@ -1,4 +1,4 @@
-"""The only place that creates a Spark session.
+"""The only place that creates or configures a Spark session.
 
 If this process starts the JVM itself, the module finds Java and the jars, makes Python workers use
 this Python, and silences Spark's log. Under spark-submit, it leaves the JVM and the jars to
@@ -9,9 +9,11 @@ import os
 import sys
 from pathlib import Path
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jars import cache_directory, jars
 from tidelog_pipelines.java import java_home
 from tidelog_pipelines.settings import SparkSettings, pairs
@@ -74,6 +76,29 @@ def spark_session(settings: SparkSettings, job: str = "tidelog") -> SparkSession
         session = _configured(builder, _launch(settings, chosen)).getOrCreate()
     session.sparkContext.setLogLevel(settings.log_level)
     return session
+
+
+def active_session() -> SparkSession | None:
+    """The session of this thread or else of this process, if there is one."""
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        return None
+
+
+def adapt(session: SparkSession, settings: SparkSettings) -> None:
+    """Give a session of the user the options that it always needs, and those that are chosen.
+
+    Raises if a setting only takes effect at the start of Spark. The log level stays as it is.
+    """
+    given = {"--master": settings.master, "--driver-memory": settings.driver_memory}
+    if too_late := [flag for flag, value in given.items() if value]:
+        raise JobFailed(
+            f"a Spark session is already active, and {' and '.join(too_late)} can only be given "
+            "for a new one: leave the option out, or stop that session first."
+        )
+    for key, value in {**ALWAYS, **pairs(settings.conf, "--conf")}.items():
+        session.conf.set(key, value)
 
 
 def configuration() -> dict[str, str]:

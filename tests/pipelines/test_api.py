@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
@@ -20,6 +21,7 @@ from tidelog.testing import Cluster
 from tidelog_pipelines import api
 
 BAD = "quarantine"
+ZONE = "spark.sql.session.timeZone"
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 KAFKA = (
     "topic STRING, partition BIGINT, offset BIGINT, timestamp TIMESTAMP, key STRING, value STRING"
@@ -30,6 +32,31 @@ VALUES = ['{"id":1,"item":"tea"}', '{"id":2,"price":2.5}', "{", '{"id":"x"}']
 def frame(spark: SparkSession, *values: str, schema: str = KAFKA) -> DataFrame:
     rows = [("t", 0, offset, NOON, "k", value) for offset, value in enumerate(values)]
     return spark.createDataFrame(rows, schema)
+
+
+def test_an_active_session_keeps_its_settings(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    levels: list[str] = []
+    monkeypatch.setattr(SparkContext, "setLogLevel", lambda context, level: levels.append(level))
+    spark.conf.set("spark.sql.shuffle.partitions", "3")
+    spark.conf.set(ZONE, "Europe/Paris")
+    try:
+        found = api.session(conf={"mine": "1"})
+        assert (found, levels) == (spark, [])
+        changed = ("spark.sql.shuffle.partitions", ZONE, "mine")
+        assert [spark.conf.get(key) for key in changed] == ["3", "UTC", "1"]
+        api.session(log_level="ERROR")
+        assert levels == ["ERROR"]
+        with pytest.raises(api.JobFailed, match=r"already active, and master and driver_memory "):
+            api.session(master="local[1]", driver_memory="4g", conf={"mine": "2"})
+        with pytest.raises(api.JobFailed, match=r"Spark reports: .*spark\.executor\.memory"):
+            api.session(conf={"spark.executor.memory": "4g"})
+        assert spark.conf.get("mine") == "1"
+    finally:
+        spark.conf.unset("mine")
+        spark.conf.set("spark.sql.shuffle.partitions", "2")
+        spark.conf.set(ZONE, "UTC")
 
 
 def test_a_topic_becomes_a_table_now_and_as_records_arrive(
@@ -117,13 +144,12 @@ def test_what_cannot_start_is_refused_in_one_sentence(
         api.audit(spark, ledger=tmp_path / "ledger.jsonl")
     with pytest.raises(api.JobFailed, match=r"^there is no option 'follow'; there are "):
         api.health(spark, follow=True)
-    zone = "spark.sql.session.timeZone"
-    spark.conf.set(zone, "Europe/Paris")
+    spark.conf.set(ZONE, "Europe/Paris")
     try:
         with pytest.raises(api.JobFailed, match="the session's time zone is Europe/Paris, and"):
             api.health(spark)
     finally:
-        spark.conf.set(zone, "UTC")
+        spark.conf.set(ZONE, "UTC")
 
 
 def test_any_dataframe_with_the_columns_of_kafka_is_decoded(spark: SparkSession) -> None:
