@@ -2,12 +2,15 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs.plan import Plan
+from tidelog_pipelines.jobs.topic_tables import table_ingestion
 from tidelog_pipelines.jobs.topic_tables.book import (
     ERROR,
     LONGEST_PAUSE_SECONDS,
@@ -170,6 +173,25 @@ def test_no_micro_batch_begins_after_the_end_of_a_query(book: Book) -> None:
         ingestion(nothing, 7)
     assert ingestion.is_closed
     assert ingestion.is_idle
+
+
+def test_a_table_that_cannot_be_compacted_does_not_hold_up_the_others(
+    book: Book, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compacted = []
+
+    def compact(_: object, topics: list[str]) -> None:
+        if topics == ["bad"]:
+            raise PySparkException("[FAILED_READ_FILE] a file is missing")
+        compacted.extend(topics)
+
+    monkeypatch.setattr(table_ingestion, "compact", compact)
+    ingestion = TableIngestion(plan_of(DEFAULT)._replace(compact_every=1), {}, book)
+    ingestion._batches.update(["bad", "good"])
+    run: Any = SimpleNamespace(tables=None)
+    ingestion._finish(run, {}, 1)
+    assert compacted == ["good"]
+    assert capsys.readouterr().err.startswith("tidelog: bad: ")
 
 
 def test_which_failures_are_of_one_topic() -> None:

@@ -1,8 +1,12 @@
 """The topics that are tables, as a real cluster, a file and the flags tell."""
 
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ConfigResource
 from tests.pipelines import records
 
 from tidelog.client.client import Client
@@ -56,3 +60,22 @@ def test_a_cluster_that_does_not_answer_is_reported() -> None:
     nobody = KafkaSettings(bootstrap_server="127.0.0.1:1")
     with pytest.raises(JobFailed, match=r"no broker answers at 127\.0\.0\.1:1 "):
         Watch(nobody, [], "").look()
+
+
+def test_a_configuration_that_is_not_answered_is_no_table_that_was_switched_off(
+    cluster: Cluster, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records.create(cluster.bootstrap, topic, partitions=1, copies=1)
+    codes = [KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._TIMED_OUT]
+
+    def describe(resources: list[ConfigResource], **_: object) -> dict[ConfigResource, Any]:
+        answer: Future[None] = Future()
+        answer.set_exception(KafkaException(KafkaError(codes[0])))
+        return dict.fromkeys(resources, answer)
+
+    watch = Watch(KafkaSettings(bootstrap_server=cluster.bootstrap), [], "")
+    monkeypatch.setattr(watch._admin, "describe_configs", describe)
+    assert topic not in watch.look().tables, "it may just have been deleted"
+    codes.pop(0)
+    with pytest.raises(JobFailed, match="no broker answers"):
+        watch.look()

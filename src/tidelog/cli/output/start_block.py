@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from tidelog.cli.tables import DIRECTORY
 from tidelog.clusters.local_cluster import LocalCluster
 
 FIRST_COMMAND = "topics --create --topic hello --partitions 3"
@@ -24,7 +25,7 @@ def start_block(
         yield f"metrics   {cluster.metrics_address(1)}{more}"
     yield f"directory {cluster.directory}"
     if tables is not None:
-        where = "" if tables == cluster.directory / "tables" else f" --out {tables}"
+        where = "" if tables == cluster.directory / DIRECTORY else f" --out {tables}"
         yield f"tables    {tables} (`{program} tables{where}` shows them)"
     yield f"export    TIDELOG_BOOTSTRAP_SERVER={cluster.bootstrap}"
     yield f"next      {program} {FIRST_COMMAND if is_new else LATER_COMMAND}"

@@ -33,3 +33,15 @@ def test_a_cluster_that_ran_before_is_not_asked_to_create_its_topic_again() -> N
     printed = list(start_block(cluster, "tidelog", is_new=False))
     assert "next      tidelog topics --list" in printed
     assert not any(line.startswith("metrics") for line in printed)
+
+
+@pytest.mark.parametrize(
+    ("tables", "shown"),
+    [
+        ("d/tables", "tables    d/tables (`tidelog tables` shows them)"),
+        ("lake", "tables    lake (`tidelog tables --out lake` shows them)"),
+    ],
+)
+def test_the_command_that_shows_the_tables(tables: str, shown: str) -> None:
+    cluster = LocalCluster(Path("d"), 1, 9092)
+    assert shown in start_block(cluster, "tidelog", is_new=False, tables=Path(tables))
