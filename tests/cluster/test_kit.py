@@ -285,6 +285,17 @@ def test_a_partition_is_between_its_sides_and_ends_when_it_is_healed(tmp_path: P
         cluster.wait_for_isr("t", 0, {1, 2, 3})
 
 
+def test_a_topic_is_created_when_the_nodes_of_its_replicas_know_it(tmp_path: Path) -> None:
+    with Cluster(directory=tmp_path) as cluster:
+        cut_off = next(node for node in cluster.nodes if node != cluster.controller())
+        cluster.partition([cut_off], [node for node in cluster.nodes if node != cut_off])
+        with pytest.raises(NodeStuck, match="all replicas of t to be in sync"):
+            cluster.create_topic("t", assignment=[list(cluster.nodes)], timeout=1)
+        cluster.heal()
+        cluster.create_topic("u", assignment=[list(cluster.nodes)])
+        assert all("u" in cluster.topics(node) for node in cluster.nodes)
+
+
 def test_a_node_that_only_hears_is_fenced_and_comes_back(tmp_path: Path) -> None:
     with Cluster(directory=tmp_path) as cluster:
         cluster.create_topic("t", 1, 3)

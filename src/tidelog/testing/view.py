@@ -91,7 +91,7 @@ class ClusterView(ABC):
         timeout: float | None = None,
         **configs: object,
     ) -> None:
-        """Create a topic and wait until all of its replicas on running nodes are in sync.
+        """Create a topic and wait until its replicas on running nodes know it and are in sync.
 
         `assignment` lists the replicas of each partition, the preferred leader first. `configs` are
         topic configurations, with `_` for `.`.
@@ -120,7 +120,7 @@ class ClusterView(ABC):
         self._wait_until(deadline, is_made, f"the creation of {name}")
         self._wait_until(
             deadline,
-            lambda: self._is_in_sync(name) or None,
+            lambda: (self._is_in_sync(name) and self._is_known(name)) or None,
             lambda: f"all replicas of {name} to be in sync{self._seen(name)}",
         )
 
@@ -165,6 +165,18 @@ class ClusterView(ABC):
         awake = set(self.running)
         return bool(found) and all(
             awake.intersection(one.replica_nodes) <= set(one.isr_nodes) for one in found.values()
+        )
+
+    def _is_known(self, topic: str) -> bool:
+        """Whether each node with a replica has the topic in its metadata, if the node is awake.
+
+        A new partition starts with all replicas in sync, before their nodes know it.
+        """
+        found = self._topic(topic)
+        nodes = {node for one in found.values() for node in one.replica_nodes}
+        return all(
+            self._topic(topic, node).keys() == found.keys()
+            for node in nodes.intersection(self.running)
         )
 
     def controller(self, *, timeout: float | None = None) -> NodeId:
@@ -313,9 +325,11 @@ class ClusterView(ABC):
             for index in shown
         )
 
-    def _topic(self, topic: str) -> dict[int, MetadataResponsePartition]:
+    def _topic(
+        self, topic: str, node: NodeId | None = None
+    ) -> dict[int, MetadataResponsePartition]:
         """The partitions of the topic; empty if the topic does not exist."""
-        found = self._metadata((topic,), None).topics[0].partitions
+        found = self._metadata((topic,), node).topics[0].partitions
         return {one.partition_index: one for one in found}
 
     def _metadata(self, topics: tuple[str, ...] | None, node: NodeId | None) -> MetadataResponse:
