@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from tests.pipelines import records
 from tests.pipelines.single_ingest import lose_the_last_commit, rows, settings
@@ -56,7 +55,7 @@ def test_a_record_that_passes_after_a_kill_before_quarantine_is_in_the_table(
 
     with monkeypatch.context() as patched:
         patched.setattr(Ingestion, "_quarantine", killed)
-        with pytest.raises(StreamingQueryException, match="killed"):
+        with pytest.raises(JobFailed, match="killed"):
             run(SHALLOW)
     run(DEEP)
 
