@@ -79,11 +79,16 @@ def spark_session(settings: SparkSettings, job: str = "tidelog") -> SparkSession
 
 
 def active_session() -> SparkSession | None:
-    """The session of this thread or else of this process, if there is one."""
+    """The session that this process has started, if there is one.
+
+    PySpark counts as active whichever session has last created a DataFrame, such as the copy that
+    Spark makes for a streaming query. The builder returns the first session of the process.
+    """
     try:
-        return SparkSession.active()
+        SparkSession.active()
     except PySparkRuntimeError:
         return None
+    return SparkSession.Builder().getOrCreate()
 
 
 def adapt(session: SparkSession, settings: SparkSettings) -> None:
