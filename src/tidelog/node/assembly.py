@@ -31,7 +31,7 @@ from tidelog.node.events.replica_states import ReplicaStates
 from tidelog.node.events.replication_events import ReplicationEvents
 from tidelog.node.followers.fetchers import Fetchers
 from tidelog.node.jobs import Jobs
-from tidelog.node.metadata.metadata_log import MetadataLog
+from tidelog.node.metadata.metadata_log import MetadataLog, UnusableMetadata
 from tidelog.node.metadata.metadata_opening import open_metadata, open_metadata_log
 from tidelog.node.metadata.snapshot_schedule import SnapshotTaking
 from tidelog.node.partitions.append_checks import AppendChecks, Hold
@@ -48,6 +48,7 @@ from tidelog.node.quorum.listener import QuorumListener
 from tidelog.node.quorum.network import QuorumNetwork
 from tidelog.node.quorum.quorum import Quorum
 from tidelog.node.quorum.voter_changes import Myself, VoterChanges
+from tidelog.node.ready import ReadyQueue
 from tidelog.node.requests.context import RequestContext
 from tidelog.node.requests.executors import executors
 from tidelog.node.requests.requests import Requests
@@ -87,6 +88,7 @@ class Basics(NamedTuple):
     dice: Dice
     clock: Clock
     timers: Timers
+    ready: ReadyQueue
     jobs: Jobs
     peers: Peers
     storage: Storage
@@ -126,14 +128,14 @@ def build_node(
     disk, own = disks[place], directories[place]
     assert disk is not None
     assert own is not None
-    clock, timers = Clock(now), Timers()
-    jobs, peers = Jobs(ports.emit, clock, timers), Peers(clock, timers, ports.emit)
+    clock, timers, ready = Clock(now), Timers(), ReadyQueue(OSError, UnusableMetadata)
+    jobs, peers = Jobs(ports.emit, clock, timers), Peers(clock, timers, ready, ports.emit)
     storage = Storage(directories)
-    basics = Basics(settings, dice, clock, timers, jobs, peers, storage, ports)
+    basics = Basics(settings, dice, clock, timers, ready, jobs, peers, storage, ports)
 
     metadata_log, quorum = _quorum(basics, disk, own)
     context = RequestContext(settings, clock, dice, quorum)
-    controller = ControllerClient(quorum, peers, clock, timers, settings.request_timeout_ms)
+    controller = ControllerClient(quorum, peers, clock, timers, ready, settings.request_timeout_ms)
     voter_changes = _voter_changes(basics, own.meta, quorum, controller)
     events = ReplicationEvents(
         settings, clock, timers, peers, lambda: context.image, controller.submit
@@ -145,13 +147,14 @@ def build_node(
     registration = ControllerRegistration(settings, dice.uuid(), controller.submit)
     broker = build_broker(basics, controller, own.meta.cluster_id, events)
     storage.on_failure = broker.failed_directories.directory_failed
-    slices = Slices(clock, timers)
+    slices = Slices(clock, timers, ready)
     change_metadata = controller.change_metadata
     requests = Requests(
         context,
         executors(broker, quorum, jobs, slices, change_metadata),
         events.counters,
         slices,
+        ready,
     )
     return NodeParts(
         basics,
@@ -174,7 +177,7 @@ def build_node(
 
 def _quorum(basics: Basics, disk: Disk, own: OpenedDirectory) -> tuple[PartitionLog, Quorum]:
     """Open the metadata log and build this node's quorum member."""
-    settings, dice, clock, timers, jobs, peers, storage, ports = basics
+    settings, dice, clock, timers, ready, jobs, peers, storage, ports = basics
     meta = own.meta
     timeouts, me = quorum_timeouts(settings), myself(settings, meta)
     configured = static_voters(settings)
@@ -217,6 +220,7 @@ def _quorum(basics: Basics, disk: Disk, own: OpenedDirectory) -> tuple[Partition
         network,
         ports.quorum_listener,
         meta.cluster_id,
+        ready,
         SnapshotTaking(metadata_log, snapshot_limits(settings), clock, jobs, ports.stop),
         None if opened.content is None else opened.content.image,
     )
@@ -244,7 +248,7 @@ def _voter_changes(
 def build_broker(
     basics: Basics, controller: ControllerClient, cluster_id: str, events: ReplicationEvents
 ) -> Broker:
-    settings, dice, clock, timers, jobs, _, storage, ports = basics
+    settings, dice, clock, timers, ready, jobs, _, storage, ports = basics
     broker = Broker(clock, storage, jobs, events)
     broker.throttles = Throttles(settings.node_id, clock)
     broker.partitions = Partitions(
@@ -257,7 +261,7 @@ def build_broker(
         AppendChecks(jobs, ports.hold),
     )
     broker.coordinators = Coordinators(
-        settings, dice, clock, timers, broker.partitions, broker.offsets_partitions, jobs
+        settings, dice, clock, timers, ready, broker.partitions, broker.offsets_partitions, jobs
     )
     broker.lifecycle = Lifecycle(
         settings, dice, clock, timers, controller.submit, cluster_id, storage, ports.stop
@@ -283,7 +287,7 @@ def _add_replication(
     basics: Basics, broker: Broker, controller: ControllerClient, events: ReplicationEvents
 ) -> None:
     """Add the parts that lead and follow partitions as the image assigns them."""
-    settings, _, clock, timers, _, peers, storage, _ = basics
+    settings, _, clock, timers, _, _, peers, storage, _ = basics
     broker.isr_proposals = IsrProposals(
         settings.node_id,
         controller.submit,
@@ -331,7 +335,7 @@ def _add_replication(
 
 def _add_background_work(basics: Basics, broker: Broker) -> None:
     """Add retention, checkpoints and the verification of logs."""
-    settings, _, clock, timers, jobs, _, storage, _ = basics
+    settings, _, clock, timers, _, jobs, _, storage, _ = basics
     verification = Verification(clock, timers, jobs, broker.partitions, broker.storage_failed)
     broker.housekeeping = Housekeeping(
         settings,
@@ -348,7 +352,7 @@ def _add_background_work(basics: Basics, broker: Broker) -> None:
 
 def _add_queries(basics: Basics, broker: Broker) -> None:
     """Add the parts that answer requests about logs and directories."""
-    settings, _, clock, timers, jobs, _, storage, _ = basics
+    settings, _, clock, timers, _, jobs, _, storage, _ = basics
     moves = ReplicaMoves(
         clock,
         timers,

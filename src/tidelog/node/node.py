@@ -69,6 +69,7 @@ class Node:
         parts = build_node(settings, disks, dice, now, ports)
         self._clock = parts.basics.clock
         self._timers = parts.basics.timers
+        self._ready = parts.basics.ready
         self._jobs = parts.basics.jobs
         self._peers = parts.basics.peers
         self._storage = parts.basics.storage
@@ -119,27 +120,33 @@ class Node:
 
     def start(self) -> list[Outbound]:
         try:
-            self._quorum.start()
+            self._ready.run(self._start)
         except UnusableMetadata as failure:
             self._fail(str(failure))
-            return self._take_outbound()
+        return self._take_outbound()
+
+    def _start(self) -> None:
+        self._quorum.start()
         if self._settings.is_broker:
             self._broker.past.is_whole = self._quorum.was_whole
             self._broker.start()
-        return self._take_outbound()
 
     def handle(self, event: Event, now: Millis) -> list[Outbound]:
         """Apply one event; the host carries out the returned effects in order."""
         self._clock.now = now
         try:
-            self._apply(event)
+            if type(event) is Ticked:
+                self._timers.fire(now, self._ready.run)
+            else:
+                self._ready.run(self._apply, event)
         except UnusableMetadata as failure:
             self._fail(str(failure))
         except OSError as failure:
             # Failures of partition logs are handled elsewhere, so this error comes from another
             # file.
             self._fail(f"{failed_part(failure)} has failed: {reason_of(failure)}")
-        return self._take_outbound()
+        outbound, self._outbound = self._outbound, []
+        return outbound
 
     def _apply(self, event: Event) -> None:
         match event:
@@ -154,7 +161,7 @@ class Node:
             case WallClockMoved():
                 self._wall_clock_moved(event.ahead_ms)
             case Ticked():
-                self._timers.fire(self._clock.now)
+                raise AssertionError("`handle` fires the timers")
             case Connected():
                 apis = served(listener_kind(event.listener, self._settings))
                 self._sessions[event.conn] = ClientSession(
@@ -182,9 +189,9 @@ class Node:
             self._is_stopping = True
             self._timers.at(now + SHUTDOWN_PATIENCE_MS, self._resign)
             if self._settings.is_broker and self._settings.controlled_shutdown_enable:
-                self._broker.lifecycle.shut_down(self._resign)
+                self._ready.run(self._broker.lifecycle.shut_down, self._resign)
             else:
-                self._resign()
+                self._ready.run(self._resign)
         return self._take_outbound()
 
     def _resign(self) -> None:
@@ -201,7 +208,7 @@ class Node:
         """Close every log and stop, without waiting for a controller or for the other nodes."""
         self._clock.now = now
         self._is_stopping = self._has_resigned = True
-        self._broker.close()
+        self._ready.run(self._broker.close)
         self._emit(Stop(1, "shut down without moving its leaderships"))
         return self._take_outbound()
 

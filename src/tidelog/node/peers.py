@@ -15,6 +15,7 @@ from tidelog.model.events import ConnectFailed, Disconnected, FrameReceived, Pee
 from tidelog.model.ids import ConnId, Millis
 from tidelog.model.outbound import Chunk, CloseConnection, Connect, Outbound, Send
 from tidelog.node.clock import Clock
+from tidelog.node.ready import ReadyQueue
 from tidelog.node.timers import Timer, Timers
 from tidelog.protocol.malformed import MalformedMessage
 from tidelog.protocol.messages.messages import correlation_id_of, decode_response, encode_request
@@ -36,9 +37,12 @@ class Unanswered:
 Encode: TypeAlias = Callable[[int], list[Chunk]]
 """Encodes the whole request frame with this correlation id."""
 Decode: TypeAlias = Callable[[memoryview], Any]
-"""Decodes the answer in a frame; the frame is valid only during the call."""
+"""Decodes the answer in a frame. It changes nothing else."""
 Done: TypeAlias = Callable[[Any], None]
-"""Called once, with the result of `Decode` or with `Unanswered`."""
+"""Called once from the ready queue, with the result of `Decode` or with `Unanswered`.
+
+The bytes of an answer are valid only during this call.
+"""
 
 
 _NEVER: Millis = 1 << 62
@@ -180,16 +184,11 @@ class Channel:
             answer = pending.decode(frame)
         except MalformedMessage as malformed:
             answer = self._refuse(malformed)
-        except OSError as failure:
-            # This node could not write the peer's data to its own disk. The node stops, or the log
-            # goes offline.
-            pending.done(self._give_up(f"this node's own disk: {failure}"))
-            raise
         except Exception as bug:
             # An exception here is a bug in this node. Fail the request, so that its sender retries.
-            pending.done(self._refuse(bug))
+            self._peers.ready.add((pending.done, (self._refuse(bug),)))
             raise
-        pending.done(answer)
+        self._peers.ready.add((pending.done, (answer,)))
 
     def _end_probe(self) -> None:
         if self._is_probe and not self._pending:
@@ -225,14 +224,10 @@ class Channel:
             self._look_again(first)
 
     def _refuse(self, why_not: Exception) -> Unanswered:
-        """Fail a request whose answer cannot be decoded."""
-        return self._give_up(f"a bad answer: {why_not}", f"sent a bad answer: {why_not}")
-
-    def _give_up(self, reason: str, complaint: str = "") -> Unanswered:
-        """Close the connection and fail its requests; a `complaint` about the peer is logged."""
+        """Close the connection and fail its requests, because an answer cannot be decoded."""
         if self._conn is not None:
-            self._peers.emit(CloseConnection(self._conn, complaint))
-        why = Unanswered(reason, was_connected=True)
+            self._peers.emit(CloseConnection(self._conn, f"sent a bad answer: {why_not}"))
+        why = Unanswered(f"a bad answer: {why_not}", was_connected=True)
         self._lose(why)
         return why
 
@@ -245,15 +240,22 @@ class Channel:
             self._timer, self._look_at = None, _NEVER
         lost, self._pending = self._pending, {}
         for pending in lost.values():
-            pending.done(why)
+            self._peers.ready.add((pending.done, (why,)))
 
 
 class Peers:
     """The node's outgoing connections. Outgoing ids are negative, incoming ids are positive."""
 
-    def __init__(self, clock: Clock, timers: Timers, emit: Callable[[Outbound], None]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        timers: Timers,
+        ready: ReadyQueue,
+        emit: Callable[[Outbound], None],
+    ) -> None:
         self.clock = clock
         self.timers = timers
+        self.ready = ready
         self.emit = emit
         self._ids = count(1)
         self._channels: dict[ConnId, Channel] = {}

@@ -59,12 +59,12 @@ class Timers:
             self._cancelled -= 1
         return self._heap[0][0] if self._heap else None
 
-    def fire(self, now: Millis) -> None:
-        """Run every action that is due, including due actions that these actions add."""
+    def fire(self, now: Millis, run: Callable[[Callable[[], None]], None]) -> None:
+        """Pass every action that is due to `run`, including due actions that these actions add."""
         while self._heap and self._heap[0][0] <= now:
             timer = heappop(self._heap)[2]
             action, timer.action = timer.action, None
             if action is None:
                 self._cancelled -= 1
             else:
-                action()
+                run(action)

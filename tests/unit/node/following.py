@@ -15,6 +15,7 @@ from tidelog.node.followers.replica_fetcher import VERSION, ReplicaFetcher
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.partitions.throttles import Throttles
 from tidelog.node.peers import Peers
+from tidelog.node.ready import ReadyQueue
 from tidelog.node.timers import Timers
 from tidelog.protocol.fetch import (
     FetchPartition,
@@ -66,12 +67,12 @@ class Following:
     """One fetcher; `asked` is the unanswered request."""
 
     def __init__(self, **properties: str) -> None:
-        self.clock, self.timers = Clock(NOW), Timers()
+        self.clock, self.timers, self.ready = Clock(NOW), Timers(), ReadyQueue()
         self.owner = Owner()
         self.failures: list[OSError] = []
         self._sent: list[Outbound] = []
         self._waiting: list[tuple[int, FetchRequest]] = []
-        peers = Peers(self.clock, self.timers, self._sent.append)
+        peers = Peers(self.clock, self.timers, self.ready, self._sent.append)
         self.channel = peers.channel("leader", 9092, lambda: None)
         settings = BrokerSettings.from_properties(
             {"node.id": str(ME), "process.roles": "broker", "log.dirs": "data"}
@@ -127,27 +128,29 @@ class Following:
         frame = b"".join(
             bytes(chunk) for chunk in encode_response(VERSION, correlation_id, response)
         )
-        self.channel.received(memoryview(frame)[4:])
+        self.ready.run(self.channel.received, memoryview(frame)[4:])
 
     def answer_garbage(self) -> None:
         """Send an unreadable answer."""
         self._read()
         correlation_id, _ = self._waiting.pop()
-        self.channel.received(memoryview(correlation_id.to_bytes(4, "big") + b"\0garbage"))
+        self.ready.run(
+            self.channel.received, memoryview(correlation_id.to_bytes(4, "big") + b"\0garbage")
+        )
 
     def lose_connection(self) -> None:
         self._waiting.clear()
-        self.channel.disconnected()
+        self.ready.run(self.channel.disconnected)
 
     def advance(self, ms: int) -> None:
         self.clock.now += ms
-        self.timers.fire(self.clock.now)
+        self.timers.fire(self.clock.now, self.ready.run)
 
     def _read(self) -> None:
         sent, self._sent[:] = list(self._sent), []
         for outbound in sent:
             if isinstance(outbound, Connect):
-                self.channel.connected()
+                self.ready.run(self.channel.connected)
                 self._read()
             elif isinstance(outbound, Send):
                 frame = memoryview(b"".join(bytes(chunk) for chunk in outbound.chunks))[4:]

@@ -9,6 +9,7 @@ from tidelog.model.jobs import JobFailed, Steps, TooManyJobs, Work, in_one_step
 from tidelog.model.outbound import Cancel, Outbound, Run
 from tidelog.node.clock import Clock
 from tidelog.node.jobs import WAITING_LIMIT, Jobs
+from tidelog.node.ready import ReadyQueue
 from tidelog.node.requests.parking import PARKED
 from tidelog.node.timers import Timers
 
@@ -58,12 +59,12 @@ def test_more_computing_than_a_node_takes_on_is_refused_later_and_fsync_never() 
     host.start(Work.FLUSH)
     assert len(host.outbound) == WAITING_LIMIT + 1
     assert host.outcomes == [], "never while it asks"
-    host.timers.fire(100)
+    host.timers.fire(100, ReadyQueue().run)
     assert [type(one) for one in host.outcomes] == [TooManyJobs]
     host.jobs.ended(Ran(tokens[0], "done", None))
     host.start()
     assert len(host.outbound) == WAITING_LIMIT + 2
-    host.timers.fire(100)
+    host.timers.fire(100, ReadyQueue().run)
     assert host.outcomes[1:] == ["done"]
 
 

@@ -15,6 +15,7 @@ from tidelog.node.peers import (
     Peers,
     Unanswered,
 )
+from tidelog.node.ready import ReadyQueue
 from tidelog.node.timers import Timers
 from tidelog.protocol.malformed import MalformedMessage
 
@@ -25,9 +26,9 @@ class ChannelHost:
     """One channel; `outbound` has its requests to the host, `answers` has what callers get."""
 
     def __init__(self) -> None:
-        self.clock, self.timers = Clock(0), Timers()
+        self.clock, self.timers, self.ready = Clock(0), Timers(), ReadyQueue()
         self.outbound: list[Outbound] = []
-        self.peers = Peers(self.clock, self.timers, self.outbound.append)
+        self.peers = Peers(self.clock, self.timers, self.ready, self.outbound.append)
         self.refusals = 0
         self.answers: list[object] = []
         self.channel: Channel = self.peers.channel("node2", 9093, self._refused)
@@ -49,13 +50,13 @@ class ChannelHost:
 
     def pass_time(self, now: int) -> None:
         self.clock.now = now
-        self.timers.fire(now)
+        self.timers.fire(now, self.ready.run)
 
     def connected(self) -> int:
         """Connect, and return the connection's id."""
         [connect] = self.take()
         assert isinstance(connect, Connect)
-        self.channel.connected()
+        self.ready.run(self.channel.connected)
         return connect.conn
 
 
@@ -76,7 +77,7 @@ def test_it_connects_when_first_needed_and_sends_once_connected() -> None:
     host.ask(b"a")
     host.ask(b"b")
     assert host.take() == [Connect(-1, "node2", 9093, ANSWER_BYTES)]
-    host.channel.connected()
+    host.ready.run(host.channel.connected)
 
     assert host.take() == [Send(-1, [pack(">i", 1) + b"a"]), Send(-1, [pack(">i", 2) + b"b"])]
     host.ask(b"c")
@@ -102,8 +103,8 @@ def test_answers_go_to_whom_they_are_for_in_any_order() -> None:
     host.ask()
     host.connected()
 
-    host.channel.received(answer(2, b"second"))
-    host.channel.received(answer(1, b"first"))
+    host.ready.run(host.channel.received, answer(2, b"second"))
+    host.ready.run(host.channel.received, answer(1, b"first"))
 
     assert host.answers == [b"second", b"first"]
     assert host.channel.is_idle
@@ -114,9 +115,9 @@ def test_an_answer_that_nobody_waits_for_is_passed_over() -> None:
     host.ask()
     host.connected()
 
-    host.channel.received(answer(99, b"?"))
-    host.channel.received(answer(1, b"yes"))
-    host.channel.received(answer(1, b"again"))
+    host.ready.run(host.channel.received, answer(99, b"?"))
+    host.ready.run(host.channel.received, answer(1, b"yes"))
+    host.ready.run(host.channel.received, answer(1, b"again"))
 
     assert host.answers == [b"yes"]
 
@@ -156,7 +157,7 @@ def test_a_request_has_all_its_time_though_its_elder_was_answered() -> None:
     host.connected()
     host.pass_time(500)
     host.ask(timeout_ms=1_000)
-    host.channel.received(answer(1, b"yes"))
+    host.ready.run(host.channel.received, answer(1, b"yes"))
 
     host.pass_time(1_000)
     host.pass_time(1_499)
@@ -191,7 +192,7 @@ def test_a_request_after_a_long_silence_times_out_as_well() -> None:
     host = ChannelHost()
     host.ask(timeout_ms=1_000)
     host.connected()
-    host.channel.received(answer(1, b"yes"))
+    host.ready.run(host.channel.received, answer(1, b"yes"))
     host.pass_time(10_000)
     host.ask(timeout_ms=1_000)
 
@@ -216,7 +217,7 @@ def test_an_answered_request_does_not_time_out() -> None:
     host.ask()
     host.connected()
     host.take()
-    host.channel.received(answer(1, b"yes"))
+    host.ready.run(host.channel.received, answer(1, b"yes"))
 
     host.pass_time(10_000)
 
@@ -230,13 +231,13 @@ def test_a_lost_connection_is_told_and_made_again_to_see_whether_anyone_is_there
     host.connected()
     host.take()
 
-    host.channel.disconnected()
+    host.ready.run(host.channel.disconnected)
     assert host.answers == [
         Unanswered("the connection was lost", was_lost=True, was_connected=True)
     ]
     assert host.take() == [Connect(-2, "node2", 9093, ANSWER_BYTES)]
     assert host.refusals == 0
-    host.channel.connect_failed(True, "Connection refused")
+    host.ready.run(host.channel.connect_failed, True, "Connection refused")
 
     assert host.refusals == 1
     assert host.take() == [], "it does not hammer a port that refuses"
@@ -250,9 +251,9 @@ def test_a_loss_whose_news_makes_someone_ask_again_connects_once() -> None:
     host.connected()
     host.take()
 
-    host.channel.disconnected()
+    host.ready.run(host.channel.disconnected)
     assert host.take() == [Connect(-2, "node2", 9093, ANSWER_BYTES)]
-    host.channel.connected()
+    host.ready.run(host.channel.connected)
 
     assert host.take() == [Send(-2, [pack(">i", 2) + b"once more"])]
 
@@ -262,7 +263,7 @@ def test_who_waits_hears_why_there_is_no_connection(was_refused: bool) -> None:
     host = ChannelHost()
     host.ask()
 
-    host.channel.connect_failed(was_refused, "because")
+    host.ready.run(host.channel.connect_failed, was_refused, "because")
 
     assert host.answers == [Unanswered("because", was_refused)]
     assert host.refusals == was_refused
@@ -270,7 +271,7 @@ def test_who_waits_hears_why_there_is_no_connection(was_refused: bool) -> None:
 
 def test_a_probe_that_is_answered_waits_a_moment_and_hangs_up() -> None:
     host = ChannelHost()
-    host.channel.probe()
+    host.ready.run(host.channel.probe)
     conn = host.connected()
     assert host.take() == []
 
@@ -282,30 +283,30 @@ def test_a_probe_that_is_answered_waits_a_moment_and_hangs_up() -> None:
 
 def test_a_probe_that_a_dying_process_still_accepted_is_made_again() -> None:
     host = ChannelHost()
-    host.channel.probe()
+    host.ready.run(host.channel.probe)
     host.connected()
 
-    host.channel.disconnected()
+    host.ready.run(host.channel.disconnected)
     assert host.take() == [Connect(-2, "node2", 9093, ANSWER_BYTES)]
-    host.channel.connect_failed(True, "Connection refused")
+    host.ready.run(host.channel.connect_failed, True, "Connection refused")
 
     assert host.refusals == 1
 
 
 def test_a_probe_that_is_refused_says_so() -> None:
     host = ChannelHost()
-    host.channel.probe()
+    host.ready.run(host.channel.probe)
 
-    host.channel.connect_failed(True, "Connection refused")
+    host.ready.run(host.channel.connect_failed, True, "Connection refused")
 
     assert host.refusals == 1
 
 
 def test_a_probe_of_a_silent_address_says_nothing() -> None:
     host = ChannelHost()
-    host.channel.probe()
+    host.ready.run(host.channel.probe)
 
-    host.channel.connect_failed(False, "Connection timed out")
+    host.ready.run(host.channel.connect_failed, False, "Connection timed out")
 
     assert host.refusals == 0
 
@@ -316,8 +317,8 @@ def test_closing_tells_whoever_waits() -> None:
     conn = host.connected()
     host.take()
 
-    host.channel.close()
-    host.channel.close()
+    host.ready.run(host.channel.close)
+    host.ready.run(host.channel.close)
 
     assert host.answers == [Unanswered("closed")]
     assert host.take() == [CloseConnection(conn, "")]
@@ -335,7 +336,7 @@ def test_a_bad_answer_ends_the_connection_and_everyone_on_it_is_told(frame: memo
     conn = host.connected()
     host.take()
 
-    host.channel.received(frame)
+    host.ready.run(host.channel.received, frame)
 
     [close] = host.take()
     assert isinstance(close, CloseConnection)
@@ -357,32 +358,32 @@ def test_correlation_ids_stay_positive() -> None:
 
 def test_one_who_ends_every_connection_at_once_is_not_pestered() -> None:
     host = ChannelHost()
-    host.channel.probe()
+    host.ready.run(host.channel.probe)
     host.connected()
     for _ in range(QUICK_RECONNECTS):
-        host.channel.disconnected()
+        host.ready.run(host.channel.disconnected)
         host.connected()
-    host.channel.disconnected()
+    host.ready.run(host.channel.disconnected)
     assert host.take() == []
     host.pass_time(RECONNECT_MS - 1)
     assert host.take() == []
     host.pass_time(RECONNECT_MS)
     host.connected()
     host.pass_time(2 * RECONNECT_MS)
-    host.channel.disconnected()
+    host.ready.run(host.channel.disconnected)
     [again] = host.take()
     assert isinstance(again, Connect), "the last one has lived for long enough"
 
 
 def test_a_channel_that_was_closed_does_not_connect_again() -> None:
     host = ChannelHost()
-    host.channel.probe()
+    host.ready.run(host.channel.probe)
     host.connected()
     for _ in range(QUICK_RECONNECTS):
-        host.channel.disconnected()
+        host.ready.run(host.channel.disconnected)
         host.connected()
-    host.channel.disconnected()
-    host.channel.close()
+    host.ready.run(host.channel.disconnected)
+    host.ready.run(host.channel.close)
     host.pass_time(RECONNECT_MS)
     assert host.take() == []
 
@@ -398,7 +399,7 @@ def test_whoever_waits_is_told_when_an_answer_meets_a_bug_of_ours() -> None:
     conn = host.connected()
     host.take()
     with pytest.raises(AssertionError, match="not to be"):
-        host.channel.received(answer(1, b"fine"))
+        host.ready.run(host.channel.received, answer(1, b"fine"))
     [unanswered] = host.answers
     assert isinstance(unanswered, Unanswered)
     [close] = host.take()

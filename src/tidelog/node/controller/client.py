@@ -25,6 +25,7 @@ from tidelog.node.clock import Clock
 from tidelog.node.controller.active_controller import ActiveController
 from tidelog.node.peers import LONG_ANSWER_BYTES, Channel, Peers, Unanswered, coded
 from tidelog.node.quorum.quorum import Quorum
+from tidelog.node.ready import ReadyQueue
 from tidelog.node.requests.parking import PARKED, Parked, Resume
 from tidelog.node.timers import Timers
 from tidelog.protocol.messages.messages import versions_of
@@ -53,11 +54,13 @@ class ControllerClient:
         peers: Peers,
         clock: Clock,
         timers: Timers,
+        ready: ReadyQueue,
         patience_ms: Millis,
     ) -> None:
         self._quorum = quorum
         self._clock = clock
         self._timers = timers
+        self._ready = ready
         self._patience_ms = patience_ms
         self._channels: Channels[tuple[Address, bool]] = Channels(peers, LONG_ANSWER_BYTES)
 
@@ -131,7 +134,7 @@ class ControllerClient:
 
         message = submission.message
         if self._quorum.is_active:
-            self.active_controller.submit(message, answered)
+            self.active_controller.submit(message, self._ready.later(answered))
             return
         channel = self._channel(submission.is_clients)
         if channel is None:

@@ -33,6 +33,7 @@ from tidelog.node.coordinators.group_loading import GroupLoading
 from tidelog.node.jobs import Jobs
 from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.replica import Replica
+from tidelog.node.ready import ReadyQueue
 from tidelog.node.requests.parking import PARKED, Parked, Resume
 from tidelog.node.timers import Timer, Timers
 from tidelog.protocol.records.records import Record, build_batch
@@ -47,6 +48,7 @@ class Coordinators:
         dice: Dice,
         clock: Clock,
         timers: Timers,
+        ready: ReadyQueue,
         partitions: Partitions,
         partition_count: Callable[[], int],
         jobs: Jobs,
@@ -55,6 +57,7 @@ class Coordinators:
         self._dice = dice
         self._clock = clock
         self._timers = timers
+        self._ready = ready
         self._partitions = partitions
         self._partition_count = partition_count
         self._jobs = jobs
@@ -179,9 +182,10 @@ class Coordinators:
                 outcome = shard.written(write.write_id, results[0].error, self._clock.now)
                 self._carry_out(index, outcome)
 
-        results = self._partitions.append(append, written, AppendOrigin.COORDINATOR)
+        then = self._ready.later(written)
+        results = self._partitions.append(append, then, AppendOrigin.COORDINATOR)
         if results is not PARKED:
-            written(results)
+            then(results)
 
     def _set_alarm(self, index: int) -> None:
         """Set the coordinator's timer to its deadline, unless the timer already fires by then."""

@@ -10,6 +10,7 @@ and the other partitions are still fetched (F62).
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from kio.schema.api_versions.v4.request import ApiVersionsRequest
 
@@ -50,6 +51,7 @@ PARTITION_BYTES = 96
 """The maximum size of two entries in a request: one added and one forgotten partition."""
 REQUEST_BYTES = 256
 """The bytes of a request without its partitions."""
+_DECODE = partial(decode_response, VERSION)
 _NUDGE = ApiVersionsRequest(client_software_name="", client_software_version="")
 
 log = logging.getLogger(__name__)
@@ -160,15 +162,7 @@ class ReplicaFetcher:
         def encode(correlation_id: int) -> list[Chunk]:
             return [encode_request(VERSION, correlation_id, self._name, request)]
 
-        self._channel.request(
-            encode, self._decode, self._answered, settings.replica_socket_timeout_ms
-        )
-
-    def _decode(self, frame: memoryview) -> FetchResponse:
-        response = decode_response(VERSION, frame)
-        # The records are views of the host's buffer, so append them before this call returns.
-        self._take(response)
-        return response
+        self._channel.request(encode, _DECODE, self._answered, settings.replica_socket_timeout_ms)
 
     def _nudge_leader(self) -> None:
         """Make the leader answer the fetch under way, because there are new partitions to fetch.
@@ -245,6 +239,8 @@ class ReplicaFetcher:
         self._is_fetching = self._has_nudged = False
         if self._is_closed:
             return
+        if not isinstance(answer, Unanswered):
+            self._take(answer)
         self._report_leader_state(answer)
         self._look_for_suspects(answer)
         if isinstance(answer, Unanswered) or answer.error is not ErrorCode.none:

@@ -6,6 +6,7 @@ offset as proof that the follower holds all records below that offset.
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from tidelog.model.errors import ErrorCode
@@ -172,18 +173,11 @@ class QuorumFetching:
         def encode(correlation_id: int) -> list[Chunk]:
             return [encode_request(VERSION, correlation_id, f"raft-{self._me.id}", request)]
 
-        def decode(frame: memoryview) -> FetchResponse:
-            answer = decode_response(VERSION, frame)
-            # The records are views of the host's buffer, so use them before this call returns.
-            if turn == self._turn:
-                self._take_records(answer)
-            return answer
-
+        decode = partial(decode_response, VERSION)
         channel.request(encode, decode, done, self._timeouts.request_ms)
 
-    def _take_records(self, answer: FetchResponse) -> None:
-        fetched = _only_partition(answer)
-        if fetched is None or fetched.error is not ErrorCode.none or fetched.records is None:
+    def _take_records(self, fetched: PartitionFetched) -> None:
+        if fetched.error is not ErrorCode.none or fetched.records is None:
             return
         leads = fetched.current_leader is None or fetched.current_leader.leader_epoch == self._epoch
         if leads and isinstance(fetched.records, memoryview):
@@ -197,6 +191,7 @@ class QuorumFetching:
         if fetched is None:
             self._again_later(turn)
             return
+        self._take_records(fetched)
         self._owner.log_changed()
         leader = fetched.current_leader
         epoch = leader.leader_epoch if leader is not None else self._epoch

@@ -30,6 +30,7 @@ from tidelog.node.quorum.fetching import QuorumFetching
 from tidelog.node.quorum.listener import QuorumListener
 from tidelog.node.quorum.network import QuorumNetwork
 from tidelog.node.quorum.serving import QuorumServing
+from tidelog.node.ready import ReadyQueue
 from tidelog.node.requests.parking import PARKED, Parked, Resume
 from tidelog.node.timers import Timer, Timers
 from tidelog.protocol.fetch import FetchRequest, FetchResponse, SnapshotId
@@ -71,6 +72,7 @@ class Quorum:
         network: QuorumNetwork,
         listener: QuorumListener,
         cluster_id: str,
+        ready: ReadyQueue,
         snapshots: SnapshotTaking,
         restored: ClusterImage | None = None,
     ) -> None:
@@ -83,6 +85,7 @@ class Quorum:
         self._network = network
         self._listener = listener
         self._cluster_id = cluster_id
+        self._ready = ready
         self._snapshots = snapshots
         self._serving = QuorumServing(machine, log, clock, timers, cluster_id, network.address)
         self._fetching = QuorumFetching(
@@ -199,16 +202,16 @@ class Quorum:
         self._listener.voters_changed()
 
     def when_committed(self, done: Callable[[bool], None]) -> None:
-        """Call `done` when everything pending now is committed; at once if nothing is pending."""
+        """Call `done` when everything pending now is committed, which may already be so."""
         if self._pending:
             self._waiting.append((self._pending[-1][0], done))
         else:
-            done(True)
+            self._ready.add((done, (True,)))
 
     def when_applied(self, high_watermark: Offset, done: Callable[[], None]) -> None:
         """Call `done` when this node's image reaches a high watermark, whichever node leads."""
         if self.high_watermark >= high_watermark:
-            done()
+            self._ready.add((done, ()))
         else:
             self._behind.append((high_watermark, done))
 
@@ -335,7 +338,8 @@ class Quorum:
         waiting, self._waiting = self._waiting, deque()
         self._listener.leadership_lost()
         for end, done in waiting:
-            done(end <= self.high_watermark)  # the batch may already be committed
+            # The batch may already be committed.
+            self._ready.add((done, (end <= self.high_watermark,)))
         self._serving.wake()
 
     def _commit(self, to: Offset) -> None:
@@ -347,7 +351,7 @@ class Quorum:
             self._is_active = True
             self._listener.leadership_taken(self._leading)
         while self._waiting and self._waiting[0][0] <= to:
-            self._waiting.popleft()[1](True)
+            self._ready.add((self._waiting.popleft()[1], (True,)))
         self._serving.wake()
         self._call_back()
         self._snapshots.image_changed(self.image)

@@ -20,6 +20,7 @@ from tidelog.model.effects import Effect, Pause
 from tidelog.model.ids import Millis
 from tidelog.model.outbound import Chunk
 from tidelog.node.events.counters import Counters
+from tidelog.node.ready import ReadyQueue
 from tidelog.node.requests.client_sessions import Answer, ClientSession
 from tidelog.node.requests.context import RequestContext
 from tidelog.node.requests.parking import PARKED, Resume
@@ -63,8 +64,10 @@ class Requests:
         executors: Mapping[type[Effect], Execute],
         counters: Counters,
         slices: Slices,
+        ready: ReadyQueue,
     ) -> None:
-        self._context = context
+        self.ready = ready
+        self.context = context
         self._executors = executors
         self._counters = counters
         self._slices = slices
@@ -111,7 +114,7 @@ class Requests:
         except MalformedMessage as malformed:
             session.close(_refusal(header, api, malformed.reason))
             return
-        request = self._context.request(header.api_version, header.client_id, session, message)
+        request = self.context.request(header.api_version, header.client_id, session, message)
         call = _Call(self, session, session.expect(), api, header, request)
         call.begin()
         if header.api_key == FETCH and not call.is_filled and _is_much(frame, session):
@@ -128,7 +131,7 @@ class Requests:
             raise MalformedMessage(f"{len(frame)} bytes, over the limit of {api.limit.size}")
         if not self._has_room(session, api, len(frame)):
             return
-        answer, began = session.expect(), self._context.now
+        answer, began = session.expect(), self.context.now
         session.hold()
         meter = Meter(api.limit.elements)
         key, version, position = header.api_key, header.api_version, header.position
@@ -137,7 +140,7 @@ class Requests:
         size = len(frame)
 
         def decoded(message: Any) -> None:
-            request = self._context.request(version, header.client_id, session, message)
+            request = self.context.request(version, header.client_id, session, message)
             call = _Call(self, session, answer, api, header, request)
             call.began, call.is_held = began, True
             call.begin()
@@ -170,7 +173,7 @@ class Requests:
             return
         if len(frame) <= SHARED_BYTES:
             frame = memoryview(bytearray(frame))
-        answer, began = session.expect(), self._context.now
+        answer, began = session.expect(), self.context.now
         session.hold()
 
         def begin() -> None:
@@ -188,7 +191,7 @@ class Requests:
             except MalformedMessage as malformed:
                 session.close(_refusal(header, api, malformed.reason))
                 return
-            request = self._context.request(version, header.client_id, session, message)
+            request = self.context.request(version, header.client_id, session, message)
             call = _Call(self, session, answer, api, header, request)
             call.began, call.is_held = began, True
             self._slices.later(call.begin, _label(session, header))
@@ -238,14 +241,8 @@ class Requests:
         try:
             while True:
                 effect = handling.send(result)
-                call.is_asking = True
                 result = executors[type(effect)](effect, call.go_on, call.request)
-                call.is_asking = False
                 if result is PARKED:
-                    if call.early is not None:
-                        # The result came before the executor returned. Avoid a nested call.
-                        (result,), call.early = call.early, None
-                        continue
                     if type(effect) is Pause:
                         call.hold()
                     return
@@ -254,10 +251,6 @@ class Requests:
 
     def ended(self, api_key: int, took_ms: Millis) -> None:
         self._counters.requests[api_key].took(took_ms)
-
-    def newest(self, request: Request) -> None:
-        """Give a request that was parked the current image and time."""
-        self._context.refresh(request)
 
 
 class _Call:
@@ -268,10 +261,8 @@ class _Call:
         "_requests",
         "api",
         "began",
-        "early",
         "handling",
         "header",
-        "is_asking",
         "is_held",
         "request",
         "session",
@@ -295,10 +286,6 @@ class _Call:
         self.began = request.now
         self.is_held = False
         """Whether the connection's next request waits until this one is done."""
-        self.is_asking = False
-        """Whether an effect is being carried out now."""
-        self.early: tuple[Any] | None = None
-        """A result that arrived while the effect was being carried out."""
         self.handling: Handling | None = None
 
     def begin(self) -> None:
@@ -315,14 +302,14 @@ class _Call:
             self.session.fail(error)
 
     def go_on(self, result: Any) -> None:
-        """Continue the handler with a result, which another request's event may have caused."""
-        if self.is_asking:
-            self.early = (result,)
-            return
+        """Let the handler continue with a result, when the current action has ended."""
+        self._requests.ready.add((self._resume, (result,)))
+
+    def _resume(self, result: Any) -> None:
         if self.is_held and self.session.is_closed:
             return  # a request in slices ends when its connection closes
         try:
-            self._requests.newest(self.request)
+            self._requests.context.refresh(self.request)
             self._requests.drive(self, result)
         except OSError:
             raise

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from tidelog.model.ids import Millis
 from tidelog.node.clock import Clock
+from tidelog.node.ready import ReadyQueue
 from tidelog.node.timers import Timers
 
 AT_ONCE = 2
@@ -30,7 +31,8 @@ def label(api: str, version: int, client_id: str | None, host: str) -> str:
 
 
 class Slices:
-    def __init__(self, clock: Clock, timers: Timers) -> None:
+    def __init__(self, clock: Clock, timers: Timers, ready: ReadyQueue) -> None:
+        self._ready = ready
         self._clock = clock
         self._timers = timers
         self._waiting: deque[_Turn] = deque()
@@ -64,8 +66,12 @@ class Slices:
         go_on, self._latest = self._under_way.popleft()
         self._turned_at = self._clock.now
         self._is_in_turn = True
+        # The turn ends after the handler that `go_on` puts on the queue.
         try:
             go_on()
         finally:
-            self._is_in_turn = False
-            self._set_timer()
+            self._ready.add((self._end_turn, ()))
+
+    def _end_turn(self) -> None:
+        self._is_in_turn = False
+        self._set_timer()

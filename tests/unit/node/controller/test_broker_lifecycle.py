@@ -20,6 +20,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis
 from tidelog.node.clock import Clock
 from tidelog.node.controller.broker_lifecycle import REGISTRATION_RETRY_MS, Lifecycle
+from tidelog.node.ready import ReadyQueue
 from tidelog.node.storage.opening import OpenedDirectory
 from tidelog.node.storage.storage import Storage
 from tidelog.node.timers import Timers
@@ -82,7 +83,7 @@ class LifecycleHost:
         end = self.clock.now + duration
         while (deadline := self.timers.next_deadline()) is not None and deadline <= end:
             self.clock.now = deadline
-            self.timers.fire(deadline)
+            self.timers.fire(deadline, ReadyQueue().run)
         self.clock.now = end
 
     def answer(self, error: ErrorCode = ErrorCode.none, **fields: Any) -> Any:

@@ -16,6 +16,7 @@ from tidelog.model.replication_events import REPLICATION_EVENTS
 from tidelog.node.clock import Clock
 from tidelog.node.events.event_producer import PLACES_MS, RETRY_MS, EventProducer
 from tidelog.node.peers import Peers
+from tidelog.node.ready import ReadyQueue
 from tidelog.node.timers import Timers
 from tidelog.protocol.messages.messages import decode_request_header, encode_response
 from tidelog.protocol.produce import (
@@ -34,11 +35,11 @@ RECORDS = [Record(b"a-0", b"{}", NOW), Record(b"a-1", b"{}", NOW)]
 class ProducerHost:
     def __init__(self, image: ClusterImage, **properties: str) -> None:
         self.image = image
-        self.clock, self.timers = Clock(NOW), Timers()
+        self.clock, self.timers, self.ready = Clock(NOW), Timers(), ReadyQueue()
         self.submitted: list[Any] = []
         self.outcomes: list[bool] = []
         self._sent: list[Outbound] = []
-        self._peers = Peers(self.clock, self.timers, self._sent.append)
+        self._peers = Peers(self.clock, self.timers, self.ready, self._sent.append)
         self.producer = EventProducer(
             settings(
                 {"offsets.topic.replication.factor": "3"}
@@ -63,7 +64,7 @@ class ProducerHost:
         end = self.clock.now + ms
         while (deadline := self.timers.next_deadline()) is not None and deadline <= end:
             self.clock.now = deadline
-            self.timers.fire(deadline)
+            self.timers.fire(deadline, self.ready.run)
         self.clock.now = end
 
     def asked(self) -> tuple[int, int, memoryview, int]:
@@ -74,7 +75,7 @@ class ProducerHost:
             if isinstance(one, Connect):
                 channel = self._peers.find(one.conn)
                 assert channel is not None
-                channel.connected()
+                self.ready.run(channel.connected)
                 return self.asked()
         (request,) = [one for one in sent if isinstance(one, Send)]
         frame = memoryview(b"".join(bytes(chunk) for chunk in request.chunks))[4:]
@@ -85,7 +86,7 @@ class ProducerHost:
     def answer(self, frame: bytes) -> None:
         channel = self._peers.find(self._conn)
         assert channel is not None
-        channel.received(memoryview(frame)[4:])
+        self.ready.run(channel.received, memoryview(frame)[4:])
 
     def identify(self, producer_id: int = 7) -> None:
         assert self.asked()[1] == INIT_PRODUCER_ID
@@ -115,7 +116,7 @@ class ProducerHost:
     def lose_connection(self) -> None:
         channel = self._peers.find(self._conn)
         assert channel is not None
-        channel.disconnected()
+        self.ready.run(channel.disconnected)
 
 
 def with_topic() -> ClusterImage:

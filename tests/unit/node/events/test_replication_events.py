@@ -24,6 +24,7 @@ from tidelog.model.replication_events import (
 from tidelog.node.clock import Clock
 from tidelog.node.events.replication_events import DRAIN_MS, LIMIT, PER_SLICE, ReplicationEvents
 from tidelog.node.peers import Peers
+from tidelog.node.ready import ReadyQueue
 from tidelog.node.timers import Timers
 
 
@@ -31,13 +32,13 @@ class EventsHost:
     """The events of a node in a cluster where the topic of events has no leader."""
 
     def __init__(self, is_on: str = "true") -> None:
-        self.clock, self.timers = Clock(NOW), Timers()
+        self.clock, self.timers, self.ready = Clock(NOW), Timers(), ReadyQueue()
         self.outbound: list[Outbound] = []
         self.events = ReplicationEvents(
             settings({"tidelog.replication.events.enable": is_on}),
             self.clock,
             self.timers,
-            Peers(self.clock, self.timers, self.outbound.append),
+            Peers(self.clock, self.timers, self.ready, self.outbound.append),
             cluster,
             self._submit,
         )
@@ -50,7 +51,7 @@ class EventsHost:
         end = self.clock.now + ms
         while (deadline := self.timers.next_deadline()) is not None and deadline <= end:
             self.clock.now = deadline
-            self.timers.fire(deadline)
+            self.timers.fire(deadline, self.ready.run)
         self.clock.now = end
 
 

@@ -15,6 +15,7 @@ from tidelog.node.followers.fetchers import Fetchers
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.partitions.throttles import Throttles
 from tidelog.node.peers import Peers
+from tidelog.node.ready import ReadyQueue
 from tidelog.node.timers import Timers
 from tidelog.sim.machines.cluster import node_settings
 
@@ -28,14 +29,14 @@ def broker(id: NodeId) -> BrokerImage:
 
 class Follower:
     def __init__(self) -> None:
-        self.clock, self.timers = Clock(0), Timers()
+        self.clock, self.timers, self.ready = Clock(0), Timers(), ReadyQueue()
         self.outbound: list[Outbound] = []
         self.image = ClusterImage(brokers={id: broker(id) for id in (ME, LEADER, OTHER)})
         self.fetchers = Fetchers(
             SETTINGS,
             self.clock,
             self.timers,
-            Peers(self.clock, self.timers, self.outbound.append),
+            Peers(self.clock, self.timers, self.ready, self.outbound.append),
             lambda: self.image,
             lambda: 5,
             lambda partition, failure: None,

@@ -35,6 +35,7 @@ from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.read_replicas import ReadReplicas
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.partitions.throttles import Throttles
+from tidelog.node.ready import ReadyQueue
 from tidelog.node.requests.parking import PARKED
 from tidelog.node.timers import Timers
 from tidelog.protocol.fetch import (
@@ -136,7 +137,7 @@ class Leader:
     def pass_time(self, duration: int) -> None:
         for _ in range(duration // 50):
             self.clock.now += 50
-            self.timers.fire(self.clock.now)
+            self.timers.fire(self.clock.now, ReadyQueue().run)
 
     # -- fetches -----------------------------------------------------------------------------------
 
