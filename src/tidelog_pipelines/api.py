@@ -1,8 +1,8 @@
 """The pipeline as a library, for notebooks, for Spark Connect and for a user's own jobs.
 
-Options have the names, defaults and checks of the commands: `--like-this` is `like_this`. A
-function raises `JobFailed` with one sentence, and prints nothing. No session starts at import.
-docs/pipeline-api.md is the guide.
+The options have the names, defaults and checks of the commands: the flag `--like-this` is the
+option `like_this`. If a job fails, its function raises `JobFailed` with one sentence. No function
+prints anything. No session starts at import. docs/pipeline-api.md is the guide.
 """
 
 import dataclasses
@@ -55,11 +55,11 @@ __all__ = [
 ]
 
 Report = Callable[[str], None]
-"""Gets lines about the progress; `print`, for example."""
+"""A function that gets lines about the progress, such as `print`."""
 
 
 def _names(kind: type[SparkSettings], *without: str) -> tuple[str, ...]:
-    """The options of a function that is given its session."""
+    """The names of the options of a function that gets its session as an argument."""
     left_out = {one.name for one in dataclasses.fields(SparkSettings)} | set(without)
     return tuple(one.name for one in dataclasses.fields(kind) if one.name not in left_out)
 
@@ -78,9 +78,9 @@ OF_HEALTH = _names(HealthSettings, "follow", "once", "every", "patience_seconds"
 def session(**options: Any) -> SparkSession:
     """A session with all that the pipeline needs. The first one on a machine fetches the jars.
 
-    If a session is active, it is returned, with the options that the pipeline always needs and with
-    `conf`. Its log level changes only if `log_level` is given; `master` and `driver_memory` are
-    refused.
+    If a session is active, that session gets the options that the pipeline always needs and those
+    of `conf`, and is returned. Its log level changes only if `log_level` is given. `master` and
+    `driver_memory` are refused, because they take effect only when a session starts.
     """
     settings = settings_of(SparkSettings, options, OF_SESSION)
     with sentences():
@@ -96,13 +96,13 @@ def session(**options: Any) -> SparkSession:
 
 
 def configuration() -> dict[str, str]:
-    """The configuration that a session of your own needs at its start, with the jars."""
+    """The configuration, including the jars, with which to start a session of your own."""
     with sentences():
         return sessions.configuration()
 
 
 def register(spark: SparkSession) -> None:
-    """Make `spark.read.format("segments")` known, which reads the files of brokers."""
+    """Register `spark.read.format("segments")`, a data source that reads the files of brokers."""
     with sentences():
         spark.dataSource.register(SegmentsSource)
 
@@ -135,9 +135,10 @@ def _quiet(line: str) -> None:
 
 @takes(IngestSettings, OF_INGEST)
 def ingest(spark: SparkSession, *, report: Report = _quiet, **options: Any) -> Ingested:
-    """Write all present records of topics to tables, each record once, as `pipeline ingest --once`.
+    """Write all present records of topics to tables, as `pipeline ingest --once`, each record once.
 
-    Ctrl-C ends it in order, and raises KeyboardInterrupt; the next call continues from there.
+    Ctrl-C stops the job properly and raises KeyboardInterrupt. The next call continues where the
+    job stopped.
     """
     run = _Run(spark, _ingest_settings(spark, options, once=True))
     with sentences():
@@ -157,7 +158,7 @@ def start_ingest(
 
 def _ingest_settings(spark: SparkSession, options: dict[str, Any], once: bool) -> IngestSettings:
     _require_utc(spark)
-    # With a remote, the settings refuse options that a server cannot have.
+    # If `remote` is set, the settings refuse options that a Spark Connect server cannot have.
     remote = "sc://" if _is_connected(spark) else ""
     names = OF_INGEST if once else OF_START_INGEST
     return settings_of(IngestSettings, options, names, once=once, remote=remote)
@@ -176,21 +177,23 @@ class _Run:
 
     def __call__(self, caller: Caller) -> bool:
         with claimed(located(self._settings.out)):
-            # Before the claim, another job might still write, and its records would count here.
+            # Read the start only after the claim. Before the claim, another job might still write
+            # records, and this run would count them.
             self._start = Start.of(self._checkpoint)
             return ingest_job.run_claimed(self._spark, self._settings, caller)
 
     def counted(self) -> Ingested:
-        """What the run has written, after its end."""
+        """The number of records that the run has written. Call this after the end of the run."""
         assert self._start is not None
         tables = FORMATS[self._settings.format](self._spark, located(self._settings.out))
         return counted(self._start, self._checkpoint, tables)
 
 
 class RunningIngest:
-    """An ingest in the background. As a context manager, it stops at the end of the block.
+    """An ingest in the background. In a `with` statement, it stops at the end of the block.
 
-    The end of the block raises JobFailed if the job has failed and the block has not raised.
+    If the job has failed, the end of the block raises JobFailed, unless the block itself has
+    raised.
     """
 
     def __init__(
@@ -209,7 +212,7 @@ class RunningIngest:
             self._thread.start()
             self._has_begun.wait()
         except BaseException:
-            # The caller gets no object to stop the job with.
+            # Stop the job here, because the caller gets no object with which to stop it.
             self._end()
             raise
         if self._failure is not None:
@@ -217,7 +220,7 @@ class RunningIngest:
 
     @property
     def query(self) -> StreamingQuery:
-        """Spark's query. After a failure of the cluster, the job starts another one."""
+        """Spark's current query. After a failure of the cluster, the job starts a new query."""
         return self._queries[-1]
 
     @property
@@ -225,7 +228,7 @@ class RunningIngest:
         return self._thread.is_alive()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for the end, which only a failure or `stop` brings. -> whether it has come.
+        """Wait until a failure or `stop` has ended the job. -> whether the job has ended.
 
         Raises JobFailed if the job has failed.
         """
@@ -238,7 +241,7 @@ class RunningIngest:
         return True
 
     def stop(self) -> Ingested:
-        """Stop the job. -> what it has written; the next run repeats an incomplete micro-batch."""
+        """Stop the job. -> what it has written. The next run repeats an incomplete micro-batch."""
         self._stop.set()
         self.wait()
         with sentences():
@@ -282,8 +285,8 @@ class RunningIngest:
 def decode(records: DataFrame, **options: Any) -> Decoded:
     """Decode the records of a DataFrame, or of a stream, as `ingest` does.
 
-    The DataFrame has Kafka's columns: topic, partition, offset, timestamp, key, value, and headers
-    if there are any. Filter it by topic first, because each topic has its own columns.
+    The DataFrame has Kafka's columns: topic, partition, offset, timestamp, key, value, and
+    optionally headers. Filter the DataFrame by topic first, because each topic has its own columns.
     """
     _require_utc(records.sparkSession)
     settings = settings_of(IngestSettings, options, DECODER, out=".", pattern=".*")
@@ -295,7 +298,7 @@ def decode(records: DataFrame, **options: Any) -> Decoded:
 def audit(spark: SparkSession, *, report: Report = _quiet, **options: Any) -> Audited:
     """Compare the acknowledged records of ledgers with the content of their topics.
 
-    Without `out`, the tables of findings exist until this process ends.
+    If `out` is not given, the tables of findings are temporary: they exist until this process ends.
     """
     _require_utc(spark)
     settings = settings_of(AuditSettings, options, OF_AUDIT)

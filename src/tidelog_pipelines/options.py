@@ -1,7 +1,7 @@
 """The settings of a job as options of a Python function, and its errors as exceptions.
 
-An option has the name of its flag, `--like-this`, as `like_this`, with the same default, the same
-checks and the same environment variable. A new setting of a job is therefore an option at once.
+The option `like_this` corresponds to the flag `--like-this`. It has the same default, the same
+checks and the same environment variable. So a new setting of a job is also a new option.
 """
 
 import dataclasses
@@ -23,7 +23,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 def settings_of(
     kind: type[S], options: Mapping[str, Any], names: Collection[str], **fixed: Any
 ) -> S:
-    """The settings of a job from options with these names; raises JobFailed."""
+    """The settings of a job, from its options.
+
+    Raises JobFailed if an option is wrong or missing.
+    """
     fields = {one.name: one for one in dataclasses.fields(kind) if one.name in names}
     types = get_type_hints(kind)
     values = {name: value for name, value in environment(kind).items() if name in fields}
@@ -47,7 +50,7 @@ def settings_of(
 
 
 def _plain(value: Any, kind: Any, metavar: str) -> Any:
-    """A value of Python as a flag or a file gives it."""
+    """Convert a Python value to the form that a flag or a file would give."""
     if isinstance(value, StructType):
         with sentences():  # Spark makes the text
             return value.toDDL()
@@ -62,7 +65,7 @@ def _plain(value: Any, kind: Any, metavar: str) -> Any:
 
 
 def _joined(value: Any) -> Any:
-    """Several names in one text, as a flag has them."""
+    """Join several names to one text, in the form of a flag's value."""
     many = isinstance(value, list | tuple)
     if many and all(isinstance(one, str | os.PathLike) for one in value):
         return ",".join(map(os.fspath, value))
@@ -74,7 +77,7 @@ FLAG = re.compile(r"(?<!\S)--([a-z]+(?:-[a-z]+)*)\b")
 
 @contextmanager
 def sentences() -> Iterator[None]:
-    """Raise every error that has a sentence for the user as JobFailed, in the words of Python."""
+    """Convert every error that has a sentence for the user to JobFailed, with options for flags."""
     try:
         yield
     except Exception as error:
@@ -82,17 +85,17 @@ def sentences() -> Iterator[None]:
         if sentence is None:
             raise
         told = _in_python(sentence.removesuffix(DETAILS))
-        # The other error has the details, unless it is only the same sentence.
+        # Keep the original error as the cause, because it has the details. A JobFailed has none.
         raise JobFailed(told) from (None if isinstance(error, JobFailed) else error)
 
 
 def _in_python(text: str) -> str:
-    """A text with the names of options in place of flags."""
+    """Replace the flags in a text by the names of options."""
     return FLAG.sub(lambda flag: flag[1].replace("-", "_"), text)
 
 
 def takes(kind: type[S], names: Collection[str]) -> Callable[[F], F]:
-    """Show the options that a function takes as `**options` in its signature and its help."""
+    """List the options behind `**options` in the signature and the help of a function."""
 
     def decorate(function: F) -> F:
         own = inspect.signature(function)

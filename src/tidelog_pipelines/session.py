@@ -81,8 +81,8 @@ def spark_session(settings: SparkSettings, job: str = "tidelog") -> SparkSession
 def active_session() -> SparkSession | None:
     """The session that this process has started, if there is one.
 
-    PySpark counts as active whichever session has last created a DataFrame, such as the copy that
-    Spark makes for a streaming query. The builder returns the first session of the process.
+    PySpark's own active session is the session that last created a DataFrame. This may be the copy
+    that Spark makes for a streaming query. The builder returns the first session of the process.
     """
     try:
         SparkSession.active()
@@ -92,7 +92,7 @@ def active_session() -> SparkSession | None:
 
 
 def adapt(session: SparkSession, settings: SparkSettings) -> None:
-    """Give a session of the user the options that it always needs, and those that are chosen.
+    """Set the options that the pipeline always needs, and those of `conf`, in a user's session.
 
     Raises if a setting only takes effect at the start of Spark. The log level stays as it is.
     """

@@ -217,7 +217,7 @@ def _file(kind: type[S], path: str) -> dict[str, Any]:
 
 
 def typed(name: str, value: Any, kind: Any, choices: Sequence[str]) -> Any:
-    """A value of a setting, with its type checked; raises JobFailed with this name."""
+    """Check the type of a setting's value. Raises JobFailed with the name of the setting."""
     scalar, is_list = _scalar(kind), get_origin(kind) is tuple
     if is_list and not isinstance(value, list):
         value = [value]

@@ -1,8 +1,8 @@
 """`audit`: compares the acknowledged records with the content of a topic.
 
-Both sides are compared by digests of offset ranges, and only the records of ranges that differ are
-joined. The joins therefore grow with the damage, not with the topic. The exit status is 0 if no
-fault is found, 1 if there is a fault, and 2 if the audit could not be completed.
+The audit first compares digests of offset ranges. Only the records of ranges that differ are
+joined, so the cost of the joins grows with the damage and not with the topic. The exit status is 0
+if no fault is found, 1 if there is a fault, and 2 if the audit could not be completed.
 """
 
 import sys
@@ -47,7 +47,7 @@ KEPT = (
     *("lost", "duplicated", "reordered", "corrupted", "damaged", "replicas"),
     *("expired", "unacknowledged"),
 )
-"""The tables of --out; a table without findings is empty."""
+"""The names of the tables in --out. A table without findings is empty."""
 TOLD = {
     "digests_acknowledged": "the ledger is read",
     "digests_readable": "the log is read",
@@ -95,11 +95,14 @@ class Inputs:
     digests: DataFrame | None = None
     """Digests of the acknowledged records, if they are known already."""
     reread: Reread | None = None
-    """Reads the given stretches of the log, and possibly other records, without a full scan."""
+    """A function that reads the given stretches of the log without a full scan.
+
+    It may also return other records.
+    """
 
 
 def conduct(inputs: Inputs, stage: Stage) -> tuple[Verdict, dict[str, DataFrame]]:
-    """The verdict, and a table for each kind of record that it counts.
+    """The verdict, and a table for each kind of record that the verdict counts.
 
     `stage` writes an intermediate table, so that Spark knows its size before it is joined.
     """
@@ -129,7 +132,7 @@ def conduct(inputs: Inputs, stage: Stage) -> tuple[Verdict, dict[str, DataFrame]
 
 
 def _suspects(inputs: Inputs, unlike: DataFrame, found: list[Row]) -> DataFrame:
-    """The ledger's entries in these ranges, and those without an offset."""
+    """The ledger's entries in these ranges, and the entries without an offset."""
     entries = inputs.acknowledged
     placeless = entries.where("offset IS NULL")
     if len(found) <= FEW and len(few := stretches(found)) <= PUSHED:
@@ -199,7 +202,7 @@ def replica_directories(settings: AuditSettings) -> dict[int, str]:
 
 
 def inputs_of(spark: SparkSession, settings: AuditSettings, stage: Stage) -> Inputs:
-    """The inputs of the comparison; the ledger is read once."""
+    """The inputs of the comparison. The ledger is read only once."""
     entries = acknowledged(spark, settings.ledger)
     if settings.topic:
         entries = entries.where(f.col("topic").isin(*settings.topic))
@@ -231,13 +234,16 @@ class Audited(NamedTuple):
 
     verdict: Verdict
     tables: dict[str, DataFrame]
-    """The findings of each kind; a table without findings is empty."""
+    """The findings by kind. A table without findings is empty."""
 
 
 def audited(
     spark: SparkSession, settings: AuditSettings, scratch: str, report: Callable[[str], None]
 ) -> Audited:
-    """Compare the ledger with the log. The tables are read from --out, if given, or `scratch`."""
+    """Compare the ledger with the log.
+
+    The returned tables are in --out or, without --out, in `scratch`.
+    """
     began = time.monotonic()
     place = absolute(settings.out or scratch)
 
@@ -308,7 +314,8 @@ def main(arguments: list[str]) -> int:
         return CLEAN
 
     status = run(job)
-    # An error that `run` has reported is not a verdict, and must not have a verdict's status.
+    # If `run` has reported an error, there is no verdict, so the status must not be one of a
+    # verdict.
     return found[0] if found else (status if status == INTERRUPTED else UNKNOWN)
 
 

@@ -21,17 +21,17 @@ COLUMNS = {
     "key": (CONTENT, "binary"),
     "value": (CONTENT, "binary"),
 }
-"""The columns that a record needs: the types that they may have, and the one that they get."""
+"""The required columns. For each: the types that are accepted, and the type it is converted to."""
 HEADERS = "array<struct<key:string,value:binary>>"
 
 
 class Decoded(NamedTuple):
-    """The records of a DataFrame: each is in one of these two."""
+    """The result: each record of the input is either in `rows` or in `quarantine`."""
 
     rows: DataFrame
-    """Decoded records, with the columns of a topic's table, and the topic."""
+    """The decoded records, with the columns of a topic's table and a column for the topic."""
     quarantine: DataFrame
-    """Records that cannot be decoded, unchanged, with the reason."""
+    """The records that cannot be decoded. They are unchanged, and have a column for the reason."""
 
 
 def decode(records: DataFrame, settings: IngestSettings) -> Decoded:
@@ -52,7 +52,7 @@ def decode(records: DataFrame, settings: IngestSettings) -> Decoded:
 
 
 def as_kafka_has_them(records: DataFrame) -> DataFrame:
-    """The columns of the records that are decoded, with the types that Spark's connector gives."""
+    """Only the columns that decoding needs, converted to the types that Spark's connector gives."""
     kinds = dict(records.dtypes)
     if missing := [name for name in COLUMNS if name not in kinds]:
         raise JobFailed(

@@ -103,7 +103,7 @@ def found(spark: SparkSession, settings: HealthSettings) -> HealthTables:
 
 
 def _cached_anew(table: DataFrame) -> DataFrame:
-    """A cached table. Spark would take the cache of an earlier call, although a file has grown."""
+    """Cache a table. An older cache is dropped first, because its files may have grown since."""
     return table.unpersist().cache()
 
 

@@ -196,7 +196,8 @@ class IngestSettings(KafkaSettings):
     @property
     def partition_columns(self) -> tuple[str, ...]:
         """The columns that partition new tables."""
-        # The date of a row changes with its record, so rows would move between the partitions.
+        # In a table by key, the date of a row changes with each new record of the key. A partition
+        # by date would make the row move.
         automatic = "date" if self.mode == APPEND else "none"
         chosen = automatic if self.partition_by == "auto" else self.partition_by
         return () if chosen == "none" else (chosen,)
@@ -207,7 +208,7 @@ class IngestSettings(KafkaSettings):
 
     @property
     def source(self) -> ValueSource:
-        """The settings that tell how values are decoded."""
+        """The settings that determine how values are decoded."""
         return ValueSource(
             self.value_format,
             self.schema,
@@ -265,9 +266,9 @@ def require(settings: IngestSettings) -> None:
 def run(
     spark: SparkSession, settings: IngestSettings, caller: streams.Caller = streams.COMMAND
 ) -> bool:
-    """Run the job in this session; with --once, until all records are read.
+    """Run the job in this session. With --once, the job ends when all records are read.
 
-    -> whether the job has ended by itself, and was not interrupted.
+    -> True if the job has ended by itself, False if it was interrupted.
     """
     with claimed(located(settings.out)):
         return run_claimed(spark, settings, caller)
@@ -276,7 +277,7 @@ def run(
 def run_claimed(
     spark: SparkSession, settings: IngestSettings, caller: streams.Caller = streams.COMMAND
 ) -> bool:
-    """As `run`, for a caller that has claimed --out."""
+    """The same as `run`, but the caller has already claimed --out."""
     checkpoint = Checkpoint(spark, settings.checkpoint_path)
     tables = FORMATS[settings.format](spark, located(settings.out))
     offsets = GroupOffsets(settings, settings.group) if settings.group else None
@@ -337,9 +338,9 @@ def resume(
     identities: Identities,
     offsets: GroupOffsets | None,
 ) -> str | None:
-    """Check that the checkpoint is ours, and commit offsets that a killed run did not commit.
+    """Check that the checkpoint belongs to this job, and commit offsets that a killed run left.
 
-    -> why the offsets were not committed.
+    -> the reason if the offsets could not be committed, otherwise None.
     """
     if checkpoint.last_committed() is None:
         return None

@@ -1,6 +1,6 @@
 """The metrics of a running ingest over HTTP, in the Prometheus format.
 
-Spark reports each micro-batch to a listener, in a thread of its own, so a scrape never waits for
+Spark reports each micro-batch to a listener in a separate thread, so a scrape never waits for
 Spark. The libraries for this are imported only if metrics are served.
 """
 
@@ -24,7 +24,7 @@ class Measured:
     """The state after the last report; it is replaced as a whole."""
 
     lag: Ends
-    """By topic and partition, the records after the end of the last micro-batch."""
+    """By topic and partition, the number of records after the end of the last micro-batch."""
     batch: int = -1
     batches: int = 0
     seconds: float = 0.0
@@ -64,7 +64,7 @@ class ProgressListener(StreamingQueryListener):
 
 
 def lag(report: dict[str, Any]) -> Ends:
-    """How many records follow the end of a micro-batch, according to Spark's report."""
+    """The number of records after the end of a micro-batch, from Spark's report."""
     source = report["sources"][0]
     ends, latest = (parse_ends(offsets_text(source.get(k))) for k in ("endOffset", "latestOffset"))
     return {
@@ -126,7 +126,7 @@ def served(spark: SparkSession, port: int, query: str, ingestion: Ingestion) -> 
 
 @contextmanager
 def scraped(port: int, collector: Any) -> Iterator[None]:
-    """Serve what a collector of the Prometheus client collects at each scrape."""
+    """Serve the metrics of a Prometheus collector. The collector runs at each scrape."""
     from prometheus_client import CollectorRegistry, start_http_server
 
     registry = CollectorRegistry()

@@ -1,10 +1,11 @@
 """Writes the micro-batches of `ingest`: each topic's records to its table, bad ones to quarantine.
 
-A record is written once for two reasons. (1) A batch that is run again covers the same records, and
-the table recognises it. (2) Records that another checkpoint or another decoder has written, to the
-table or to quarantine, are left out, by partition and offset. After the first batch of a run, the
-second check costs nothing while batches begin where the table ends. Tables whose rows change by key
-need neither: `sinks/keyed.py`.
+Two checks ensure that a record is written only once. (1) A batch that is run again covers the same
+records and has the same number, which the table recognises. (2) If the table or the quarantine
+already has a partition and offset, written with another checkpoint or another decoder, the record
+is left out. After the first batch of a run, the second check costs nothing as long as each batch
+begins where the table ends. Tables whose rows change by key need neither check: see
+`sinks/keyed.py`.
 """
 
 from collections.abc import Callable, Mapping
@@ -56,7 +57,7 @@ class Part(NamedTuple):
     spans: list[Span]
     batch: Batch
     unreadable: DataFrame | None = None
-    """Rows for the quarantine, of records that Spark cannot read."""
+    """Quarantine rows for the records that Spark cannot read."""
 
 
 @dataclass
@@ -68,9 +69,9 @@ class QueryRun:
     identities: Identities
     query_id: str
     columns: dict[str, ValueColumns] = field(default_factory=dict)
-    """By topic; those of all topics without a plan of their own are under ""."""
+    """By topic. All topics without their own plan share the entry ""."""
     ends: dict[str, dict[int, int]] = field(default_factory=dict)
-    """By table and partition, the offset after the last row; quarantine, by topic."""
+    """By table and partition, the offset after the last row. Quarantine has one entry per topic."""
 
 
 class Ingestion:
@@ -83,7 +84,7 @@ class Ingestion:
         *,
         report: Callable[[str], None] = streams.say,
     ) -> None:
-        """`plans` has topics that are decoded or written in another way than `plan` tells."""
+        """`plan` applies to every topic that is not in `plans`."""
         self._plan = plan
         self._plans = dict(plans or {})
         self._report = report
@@ -97,7 +98,7 @@ class Ingestion:
         return Ingestion, (self._plan, self._plans)  # unpickled as a new object
 
     def forget(self) -> None:
-        """Drop the state about the tables, because the query starts again."""
+        """Drop the state about the tables. Call this before the query starts again."""
         self._run = None
 
     def __call__(self, records: DataFrame, number: int) -> None:
@@ -110,7 +111,7 @@ class Ingestion:
         covered = run.checkpoint.spans(number)
         spans = self._checked(run, covered, batch)
         plans = [self._plan_of(topic) for topic in spans]
-        # Without this, a batch that is used more than once is fetched more than once.
+        # Without `persist`, Spark would fetch a batch from Kafka again for each use.
         is_reread = len(spans) > 1 or any(
             plan.value is None or plan.registry is not None for plan in plans
         )
@@ -131,19 +132,25 @@ class Ingestion:
     def _checked(
         self, run: QueryRun, spans: dict[str, list[Span]], batch: Batch
     ) -> dict[str, list[Span]]:
-        """The spans to write. Raises if a topic is not the one that was read so far."""
+        """The spans to write.
+
+        Raises if a topic was deleted and created again since it was last read.
+        """
         run.identities.remember(run.identities.check(list(spans)), batch)
         return spans
 
     def _finish(self, run: QueryRun, spans: dict[str, list[Span]], number: int) -> None:
-        """Check and compact, after all topics of a batch are written."""
+        """Check for expired records and compact, after all topics of a batch are written."""
         if self._plan.skips_deleted:
             self._check_expired(spans)
         if self._plan.compact_every and (number + 1) % self._plan.compact_every == 0:
             compact(run.tables, list(spans))
 
     def _check_expired(self, spans: dict[str, list[Span]]) -> None:
-        """Raise if records have expired: without failOnDataLoss, the connector skips them."""
+        """Raise if records have expired.
+
+        Without failOnDataLoss, the connector skips expired records.
+        """
         topics = Topics(self._plan.kafka)
         for topic, found in spans.items():
             for span in found if topics.exists(topic) else ():
@@ -167,7 +174,10 @@ class Ingestion:
         return run.columns[owner]
 
     def _write_part(self, run: QueryRun, part: Part) -> None:
-        """Write a topic's records; if that fails, without those that make it fail."""
+        """Write a topic's records.
+
+        If that fails, write them without the records that cause the failure.
+        """
         topic, batch = part.topic, part.batch
         try:
             self._write_topic(run, part)
@@ -214,7 +224,7 @@ class Ingestion:
         value, existing = columns.prepare(part.topic, part.records, part.batch)
         rows = table_rows(decoded(part.records, plan.key, value))
         old = None
-        # An earlier run may have begun the first batch of this one, with another decoder.
+        # An earlier run may have written a part of this run's first batch with another decoder.
         may_be_written = name not in run.ends
         if existing is not None:
             check_mode(part.topic, existing.schema, Mode())
@@ -232,11 +242,12 @@ class Ingestion:
         for span in part.spans:
             ends[span.partition] = max(span.end, ends.get(span.partition, 0))
         if written < sum(span.end - span.start for span in part.spans):
-            # Some are bad, were already written, or are not records (compaction gaps, markers).
+            # Some offsets hold bad records, were already written, or hold no record (compaction
+            # gaps, markers).
             self._quarantine(run, part, value, old)
 
     def _apply(self, run: QueryRun, part: Part, plan: Plan) -> None:
-        """Change the rows of the keys of these records."""
+        """Apply these records to the rows of their keys."""
         columns = self._columns_of(run, part.topic)
         value, existing = columns.prepare(part.topic, part.records, part.batch)
         examined = decoded(with_deletes(part.records), key_of(plan), value)
@@ -270,12 +281,13 @@ class Ingestion:
             bad = unseen(bad, in_table)  # `replay` has moved them to the table
         if not bad.isEmpty():
             if topic := self._plan.dead_letter_topic:
-                # First, because a batch that is run again leaves out what is in quarantine.
+                # Send to the dead-letter topic first. If the batch is run again, it leaves out all
+                # records that are already in quarantine, so they would never be sent.
                 dead_letters.send(bad, self._plan.kafka, topic)
             self.quarantined += run.tables.append(QUARANTINE, bad, part.batch, part=part.topic)
 
     def _in_quarantine(self, run: QueryRun, part: Part) -> DataFrame | None:
-        """The records of this part that are in quarantine already."""
+        """The records of this part that are already in quarantine."""
         existing = run.tables.rows(QUARANTINE)
         if existing is None:
             return None
@@ -283,7 +295,7 @@ class Ingestion:
         return of_topic.where(within(part.spans))
 
     def _overlaps(self, run: QueryRun, name: str, existing: DataFrame, spans: list[Span]) -> bool:
-        """Whether a batch begins before the end of the table."""
+        """Whether a batch covers offsets that the table may already have."""
         if name not in run.ends:
             run.ends[name] = _ends(existing)
         return _begin_before(run.ends[name], spans)

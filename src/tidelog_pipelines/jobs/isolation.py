@@ -1,7 +1,7 @@
-"""Finds the records that make a micro-batch fail, by halving it.
+"""Finds the records that make a micro-batch fail, by bisection.
 
 Spark fails a whole micro-batch if it cannot read one record of it. The other records must not wait
-for this one, so it is found, and the rest is written without it.
+for this record. So the record is found, and the rest of the micro-batch is written without it.
 """
 
 import re
@@ -18,7 +18,7 @@ STOPPED = re.compile(
     r"InterruptedException|cancell?ed|SparkContext (was|has been) shut ?down|stopped SparkContext",
     re.IGNORECASE,
 )
-"""The job is ending: the records are not the cause."""
+"""Error texts which mean that the job is ending. No record is the cause."""
 
 
 class Culprit(NamedTuple):
@@ -30,7 +30,7 @@ class Culprit(NamedTuple):
 
 
 def may_be_a_record(error: Exception) -> bool:
-    """Whether a failure may be due to a record, and not to the cluster, the disk or a stop."""
+    """Whether a record may cause this failure, rather than the cluster, the disk or a stop."""
     if not isinstance(error, PySparkException | Py4JError) or isinstance(error, Py4JNetworkError):
         return False
     words = str(error)
@@ -38,7 +38,10 @@ def may_be_a_record(error: Exception) -> bool:
 
 
 def culprits(spans: Sequence[Span], complaint: Callable[[Span], str | None]) -> list[Culprit]:
-    """The records that fail on their own; `complaint` tries a span, and tells why it fails."""
+    """The records that fail by themselves.
+
+    `complaint` reads a span, and returns why it fails or None.
+    """
     found: list[Culprit] = []
     to_try = list(reversed(spans))
     while to_try:
@@ -55,7 +58,7 @@ def culprits(spans: Sequence[Span], complaint: Callable[[Span], str | None]) -> 
 
 
 def without(spans: Sequence[Span], left_out: Sequence[Culprit]) -> list[Span]:
-    """The spans, cut where records are left out."""
+    """The spans without these records. A span is split at each record that is left out."""
     found: list[Span] = []
     for partition, start, end in spans:
         for culprit in sorted(left_out):

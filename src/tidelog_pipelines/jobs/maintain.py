@@ -1,6 +1,6 @@
 """`maintain`: compacts the tables of an ingest, and removes expired rows and files without use.
 
-It takes turns with a running ingest: neither changes a table while the other one does.
+It may run beside an ingest. The two jobs take turns, so they never change a table at the same time.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""What `ingest` and `replay` do with records: plain values from their settings."""
+"""What `ingest` and `replay` do with records, derived from their settings as plain values."""
 
 import hashlib
 import re
@@ -19,7 +19,10 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 class Plan(NamedTuple):
-    """The plan of an ingestion, which a Connect server can unpickle."""
+    """The plan of an ingestion.
+
+    It consists of plain values, so that a Connect server can unpickle it.
+    """
 
     kafka: KafkaSettings
     out: str
@@ -30,7 +33,7 @@ class Plan(NamedTuple):
     """None for JSON whose type is inferred and grows."""
     compact_every: int
     skips_deleted: bool = False
-    """Whether to go on without a topic that was deleted."""
+    """Whether the job continues if a topic is deleted."""
     limits: Limits = DEFAULT_LIMITS
     most_fields: int = 1_000
     dead_letter_topic: str = ""
@@ -39,13 +42,13 @@ class Plan(NamedTuple):
     partition_by: tuple[str, ...] = ("date",)
     """The columns that partition the new tables of topics."""
     mode: str = APPEND
-    """Whether a record adds a row, or changes the row or the history of its key; see `modes`."""
+    """What a record does to the table: adds a row, or changes the row or the history of its key."""
     envelope: str = NO_ENVELOPE
-    """The envelope of values, of which the table has the row after the change."""
+    """The envelope of the values. The table stores the row after the change from the envelope."""
 
 
 def key_of(plan: Plan) -> Raw | Text:
-    """How keys are decoded; rows that change by key need one."""
+    """How keys are decoded. A key is required if the rows of the table change by key."""
     return replace(plan.key, is_required=plan.mode != APPEND)
 
 
@@ -55,7 +58,10 @@ def target_of(plan: Plan, topic: str) -> Target:
 
 
 def decoder_of(plan: Plan) -> str:
-    """A short name of the decoder, which changes with its options and with the version."""
+    """A short name of the decoder.
+
+    Other options or another version of Tidelog give another name.
+    """
     try:
         version = metadata.version("tidelog")
     except metadata.PackageNotFoundError:

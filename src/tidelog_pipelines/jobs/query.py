@@ -60,7 +60,7 @@ def run(spark: SparkSession, settings: QuerySettings) -> None:
 
 @contextmanager
 def _case_sensitive(spark: SparkSession) -> Iterator[None]:
-    """Topics whose names differ only in case are different tables."""
+    """Make Spark distinguish tables of topics whose names differ only in case."""
     before = spark.conf.get(CASE_SENSITIVE)
     spark.conf.set(CASE_SENSITIVE, "true")
     try:

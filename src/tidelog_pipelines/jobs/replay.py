@@ -1,6 +1,6 @@
 """`replay`: decodes quarantined records again, with other options or a newer version.
 
-It needs no cluster: quarantine holds the records unchanged.
+The job needs no cluster, because the quarantine holds the unchanged records.
 """
 
 import sys
@@ -68,7 +68,7 @@ class ReplaySettings(SparkSettings):
 
     @property
     def of_ingest(self) -> IngestSettings:
-        """The settings of an ingest that decodes records in the same way."""
+        """The settings of an ingest that would decode records in the same way."""
         shared = {name: getattr(self, name) for name in DECODER}
         return IngestSettings(out=self.out, pattern=".*", **shared)
 
@@ -126,7 +126,7 @@ def _run(spark: SparkSession, settings: ReplaySettings) -> None:
 
 
 def summary(found: Replayed, is_dry: bool) -> Iterator[str]:
-    """A line about a topic, and one for each reason of records that have failed."""
+    """One line about a topic, and one line for each reason why records have failed again."""
     failed = sum(found.reasons.values())
     if not found.passed and not failed:
         yield f"{found.topic}: no such records in quarantine"

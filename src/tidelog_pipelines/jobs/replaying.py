@@ -1,9 +1,10 @@
-"""Decodes quarantined records again; those that pass move to the tables of their topics.
+"""Decodes quarantined records again, and moves the decoded ones to the tables of their topics.
 
 A record is first inserted into the table, unless the table has it, and then removed from
-quarantine. If the job is killed in between, the next run finds it in both, inserts nothing, and
-removes it. So a record is never in neither, and never twice in a table. If the rows of a table
-change by key, a record takes effect only if no newer one of its key did.
+quarantine. If the job is killed between the two steps, the record is in both places. The next run
+inserts nothing and removes the record from quarantine. So no record is lost, and no record is in a
+table twice. If the rows of a table change by key, a record has no effect if a newer record of its
+key was already applied.
 """
 
 from collections.abc import Sequence
@@ -33,21 +34,21 @@ from tidelog_pipelines.transformations.values.python_decoding import DELETED, RE
 
 
 class Replayed(NamedTuple):
-    """What became of the quarantined records of one topic."""
+    """The outcome for the quarantined records of one topic."""
 
     topic: str
     passed: int
     reasons: dict[str, int]
-    """How many have failed, by reason."""
+    """How many records have failed again, by reason."""
 
 
 class Choice(NamedTuple):
     """Which quarantined records to replay."""
 
     topics: tuple[str, ...] = ()
-    """All topics, if there are none."""
+    """If empty, all topics are chosen."""
     reason: str = ""
-    """A part of the reason."""
+    """A text that the reason must contain."""
 
     def covers(self, topic: str) -> Column:
         return (f.col("topic") == topic) & f.contains(f.col(REASON), f.lit(self.reason))
@@ -65,7 +66,7 @@ class Replay:
         self._quarantine = found
 
     def topics(self) -> list[str]:
-        """The chosen topics; without a choice, those that have records in quarantine."""
+        """The chosen topics. Without a choice, all topics that have records in quarantine."""
         if self._choice.topics:
             return list(self._choice.topics)
         found = self._quarantine.select("topic").distinct().collect()
@@ -128,12 +129,13 @@ class Replay:
             assert existing is not None
             if not existing.isEmpty():
                 raise
-            # No record of the topic could be decoded so far: its columns are still open.
+            # No record of the topic could be decoded so far, so the columns of its table may still
+            # change.
             merges.change_columns(self._spark, path, rows.schema)
         merges.insert_missing(self._spark, path, rows, spans)
 
     def _apply(self, target: Target, examined: DataFrame) -> None:
-        """Change the rows of the keys of these records."""
+        """Apply these records to the rows of their keys."""
         rows = table_rows(examined).drop(DELETED)
         existing = self._tables.rows(target.name)
         assert existing is not None
@@ -153,7 +155,7 @@ def _decoded(plan: Plan, records: DataFrame, value: Format) -> DataFrame:
 
 
 def _batch() -> Batch:
-    """A batch of its own: what replay adds to the table of schemas was not added before."""
+    """A unique batch, so that the table of schemas never takes it for a repeated batch."""
     return Batch(f"replay-{uuid4().hex}", 0)
 
 

@@ -1,7 +1,7 @@
 """The summary of a run of `ingest`, one JSON object.
 
-It is counted at the end, from the checkpoint and the tables, so that a micro-batch costs the same
-with and without it, and no micro-batch is missed.
+The numbers are counted after the run, from the checkpoint and the tables. So a summary adds no cost
+to a micro-batch, and no micro-batch is missed.
 """
 
 import json
@@ -26,7 +26,7 @@ COMPLETE, INTERRUPTED, FAILED = "complete", "interrupted", "failed"
 
 @dataclass
 class Ending:
-    """How the run has ended, which the job sets if it was interrupted."""
+    """How the run has ended. The job changes this value if it was interrupted."""
 
     exit: str = COMPLETE
 
@@ -37,11 +37,11 @@ class Ingested(NamedTuple):
     batches: int
     """The number of micro-batches."""
     records: int
-    """The offsets that these micro-batches cover."""
+    """The number of offsets that these micro-batches cover."""
     rows: int
-    """The rows that the tables have of these records."""
+    """The number of rows that the tables have for these records."""
     quarantined: dict[str, int]
-    """The records in quarantine, by reason."""
+    """The number of these records in quarantine, by reason."""
     seconds: float
     offsets: Ends
     """By topic and partition, the offset after the last record."""
@@ -63,7 +63,10 @@ class Start:
 
 @contextmanager
 def summarized(where: str, checkpoint: Checkpoint, tables: Tables) -> Iterator[Ending]:
-    """Write a summary at the end, to a file, or to stdout for "-"; "" writes none."""
+    """Write a summary at the end, to a file, or to stdout for "-".
+
+    For "", no summary is written.
+    """
     ending = Ending()
     if not where:
         yield ending
@@ -120,7 +123,7 @@ def _quarantined(tables: Tables, spans: Mapping[str, Sequence[Span]]) -> dict[st
 
 
 def _check(where: str) -> None:
-    """Raise before the run if the file cannot be written; an earlier summary stays for now."""
+    """Raise before the run if the file cannot be written. An earlier summary is not changed yet."""
     if where != "-":
         try:
             with open(where, "a", encoding="utf-8"):

@@ -1,7 +1,7 @@
 """`transform`: writes windowed totals of a topic to another topic; an example to copy.
 
-Late records are counted up to the watermark. Each result carries (query id, epoch, window), and
---show is a reader that drops the duplicates of a retry.
+Records that arrive before the watermark has passed their window are counted. Each result contains
+the query id, the epoch and the window. With these, --show drops the duplicates of a retry.
 """
 
 import sys
@@ -97,7 +97,7 @@ def transform(settings: TransformSettings) -> int:
 
 
 def run(spark: SparkSession, settings: TransformSettings) -> None:
-    """Run the job in this session; with --once, until all records are read."""
+    """Run the job in this session. With --once, the job ends when all records are read."""
     if settings.show:
         show(read_results(spark, settings))
         return

@@ -21,14 +21,14 @@ from tidelog_pipelines.transformations.values.registered import Columns
 from tidelog_pipelines.transformations.values.shape_growth import widened
 
 PATHS_PER_FIELD = 10
-"""How many paths one task collects for each column that a table may have."""
+"""A task collects up to this many JSON paths per column that a table may have."""
 UNWRAPPED = "--value-format json, and avro with --schema-registry"
 """The values whose envelopes can be unwrapped."""
 
 
 class ValueColumns:
     def __init__(self, plan: Plan, tables: Tables, *, may_write: bool = True) -> None:
-        """With `may_write` false, no table changes, and the columns are those of a trial."""
+        """If `may_write` is false, no table changes. The columns are those that it would get."""
         self._plan = plan
         self._tables = tables
         self._may_write = may_write
@@ -49,7 +49,7 @@ class ValueColumns:
     def prepare(
         self, topic: str, records: DataFrame, batch: Batch
     ) -> tuple[Format, DataFrame | None]:
-        """How to decode records of a topic, and its table with the columns for them.
+        """The format of a topic's values, and the topic's table with columns for these records.
 
         The table is None if the topic has none yet.
         """
@@ -72,7 +72,7 @@ class ValueColumns:
         records: DataFrame,
         valid: JsonSchemas | None,
     ) -> tuple[Json, DataFrame | None]:
-        """The columns of a table, extended by the JSON fields of these records, and the table."""
+        """The JSON format with columns for all fields of these records, and the table."""
         most, limits = self._plan.most_fields, self._plan.limits
         if not self._may_write:
             return self._json(StructType(), {}, valid), existing
@@ -92,7 +92,7 @@ class ValueColumns:
         return Json(kind, since, self._plan.limits, valid, self._is_enveloped)
 
     def _widen(self, topic: str, existing: DataFrame | None, columns: Columns) -> DataFrame | None:
-        """The table, after columns have got the wider types that new schemas give them."""
+        """The table, after its columns got the wider types of new schemas."""
         changed = widened(_value_type(existing), columns.shape)
         if not changed or not self._may_write:
             return existing

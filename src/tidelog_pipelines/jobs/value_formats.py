@@ -28,18 +28,18 @@ from tidelog_pipelines.transformations.values.shapes import Incompatible, Struct
 from tidelog_pipelines.transformations.values.strict_json import Limits
 
 REGISTRY_TYPES = {"avro": "AVRO", "protobuf": PROTOBUF, "json": JSON}
-"""The formats that a registry has schemas for, and its names for them."""
+"""The formats with schemas in a registry, and the registry's names for these formats."""
 
 
 class ValueSource(NamedTuple):
-    """The settings that tell how values are decoded."""
+    """The settings that determine how values are decoded."""
 
     format: str
     schema: str
     message: str
     """The full name of a Protobuf message."""
     registry: Registry
-    """Its `credentials` are the name of a file."""
+    """In these settings, `credentials` is the name of a file."""
     avro_schema_id: int
     avro_registry_header: bool
     limits: Limits
@@ -128,7 +128,7 @@ def _avro(source: ValueSource) -> Avro:
 
 def _protobuf(source: ValueSource) -> Registered:
     """Values without a header, all of one message."""
-    # Imported only where it is used: it needs the compiler and the runtime of Protobuf.
+    # Imported only here, because it needs the compiler and the runtime of Protobuf.
     from tidelog_pipelines.sources import protobuf_schemas
 
     with open(source.schema, "rb") as file:

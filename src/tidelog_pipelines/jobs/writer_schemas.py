@@ -1,8 +1,8 @@
 """The schemas of a topic's writers, and the columns that they give to its table.
 
-Without --schema, the columns grow by each schema that occurs, in the order of the records. The
-table `schemas` keeps this order and the schemas, so that a restart continues with the same columns
-and the same decisions, and does not depend on the registry for what it has read before.
+Without --schema, each new schema may add columns, in the order of the records. The table `schemas`
+keeps the schemas and this order. So after a restart, the job continues with the same columns and
+the same decisions, and does not need the registry for schemas that it has seen before.
 """
 
 import json
@@ -38,7 +38,7 @@ ROWS = (
 
 
 class RegistryPlan(NamedTuple):
-    """How values behind a registry's header are decoded: plain values."""
+    """How values with a registry's header are decoded. It consists of plain values."""
 
     registry: Registry
     type: str
@@ -50,7 +50,7 @@ class RegistryPlan(NamedTuple):
 
 @dataclass
 class _Known:
-    """What a topic has shown so far."""
+    """The schemas of a topic so far."""
 
     columns: Struct = field(default_factory=Struct)
     writers: dict[WriterKey, Writer] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class WriterSchemas:
         self._topics: dict[str, _Known] = {}
 
     def format(self, topic: str, records: DataFrame, batch: Batch) -> Registered:
-        """How to decode these records of a topic, after the schemas that they bring."""
+        """The format of these records of a topic. Their new schemas are added first."""
         known = self._topics.get(topic)
         if known is None:
             known = self._topics[topic] = self._load(topic)
@@ -99,7 +99,7 @@ class WriterSchemas:
     def _add(
         self, topic: str, known: _Known, keys: list[WriterKey], batch: Batch
     ) -> dict[WriterKey, str]:
-        """Add the new schemas. -> the reasons for ids that the registry does not have now."""
+        """Add the new schemas. -> a reason for each schema id that the registry does not have."""
         first, rows = len(known), []
         unknown: dict[WriterKey, str] = {}
         for key in (one for one in keys if one not in known):
@@ -118,7 +118,7 @@ class WriterSchemas:
         return unknown
 
     def _decide(self, known: _Known, key: WriterKey, schema: RegisteredSchema) -> None:
-        """Add a schema to the columns, or the reason why its records go to quarantine."""
+        """Extend the columns by a schema, or note the reason why its records go to quarantine."""
         name = f"schema {key[0]}"
         if schema.type != self._plan.type:
             known.refused[key] = f"{name} is of type {schema.type}, not {self._plan.type}"
@@ -158,7 +158,7 @@ class WriterSchemas:
 
 def _writer(key: WriterKey, schema: RegisteredSchema) -> Writer:
     if schema.type == PROTOBUF:
-        # Imported only where it is used: it needs the compiler and the runtime of Protobuf.
+        # Imported only here, because it needs the compiler and the runtime of Protobuf.
         from tidelog_pipelines.sources import protobuf_schemas
 
         return protobuf_schemas.writer(schema.text, schema.references, key[1])

@@ -1,4 +1,4 @@
-"""Locks of an output directory: one job claims it, and jobs take turns to change its tables."""
+"""Locks of an output directory. One job claims it, and several jobs take turns to change tables."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ LOCK = ".tidelog.lock"
 """The name begins with a dot, because Spark ignores such files."""
 TURN = ".tidelog.turn"
 _IN_THIS_PROCESS = RLock()
-"""Keeps the threads of this process apart where files cannot be locked."""
+"""A lock between the threads of this process, for file systems without file locks."""
 
 
 @contextmanager

@@ -1,6 +1,6 @@
-"""The deletes of the keys of a topic, which its table no longer shows.
+"""Remembers the deletes of a topic's keys, because the table no longer has rows for them.
 
-Without them, an older record that is read or replayed later would bring a deleted key back.
+Otherwise an older record that is read or replayed later would add a deleted key again.
 """
 
 from pyspark.sql import DataFrame
@@ -27,7 +27,7 @@ class Deletes:
         return self._tables.rows(self._name)
 
     def remember_newest(self, records: DataFrame) -> None:
-        """Keep the newest delete of each key; these records have one per key."""
+        """Keep the newest delete of each key. `records` has at most one record per key."""
         self._merge(
             records,
             "t.key = s.key",

@@ -1,9 +1,9 @@
-"""Changes a table to the history of each key: a row per record, with the time of its validity.
+"""Keeps a table with the history of each key: a row per record, with its time of validity.
 
-Each change works out the whole history of the keys that it touches, from the table, the remembered
-deletes and the new records. So a change that is repeated changes nothing, and a record that comes
-late takes its place between others. Deletes are remembered first: if the job is killed before the
-table changes, the next run finds them.
+Each change computes the whole history of the affected keys, from the table, the remembered deletes
+and the new records. So a repeated change has no effect, and a late record gets its place between
+the others. Deletes are remembered before the table changes. If the job is killed in between, the
+next run finds the deletes.
 """
 
 from pyspark.sql import DataFrame
@@ -36,7 +36,7 @@ def columns(rows: StructType) -> StructType:
 
 
 def apply(path: str, table: DataFrame, records: DataFrame, deletes: Deletes, count: int) -> int:
-    """Apply records, of which so many delete. -> how many rows have changed.
+    """Apply records. `count` of them are deletes. -> how many rows have changed.
 
     The records have the column DELETED.
     """

@@ -1,7 +1,7 @@
 """Tables whose rows change by the key of records: creates them, and applies decoded records.
 
-One call is one commit of the table, in which every record is applied or has no effect because a
-newer one of its key was applied before. It is safe to repeat.
+Each call makes one commit of the table. A record has no effect if a newer record of its key was
+applied before. So it is safe to repeat a call.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ class Target(NamedTuple):
     name: str
     mode: Mode
     by: Columns
-    """The columns that partition it, if it is created."""
+    """The partition columns, if the table is created."""
 
 
 class Applied(NamedTuple):
@@ -46,7 +46,7 @@ def apply(
     examined = examined.persist()
     records = way.reduced(table_rows(examined)).persist()
     try:
-        # The records are decoded here, and only here.
+        # This query decodes the records. Later queries use the cached result.
         is_good = f.col(REASON).isNull()
         [(total, good, deletes)] = examined.agg(
             f.count("*"), f.count_if(is_good), f.count_if(is_good & f.col(DELETED))
@@ -65,7 +65,7 @@ def apply(
 def prepared(
     tables: Tables, target: Target, existing: DataFrame | None, rows: DataFrame
 ) -> DataFrame:
-    """The table, which is created if it does not exist. Raises if the rows do not fit it."""
+    """The table. It is created if it does not exist. Raises if the rows do not fit the table."""
     if existing is not None:
         check_mode(target.topic, existing.schema, target.mode)
         check_columns(target.topic, existing.schema, rows.schema)

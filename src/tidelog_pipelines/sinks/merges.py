@@ -41,7 +41,7 @@ def insert_missing(spark: SparkSession, path: str, rows: DataFrame, spans: Seque
 
 
 def merge(spark: SparkSession, path: str, rows: DataFrame, condition: str, clauses: str) -> Row:
-    """Merge rows, `s`, into a table, `t`. -> how many rows it affected, updated, deleted, inserted.
+    """Merge rows, `s`, into a table, `t`. -> the rows affected, updated, deleted and inserted.
 
     If there is nothing to insert, a merge that only inserts makes no commit.
     """

@@ -28,7 +28,7 @@ class Mode:
 
 
 def mode_of(table: StructType) -> Mode:
-    """The mode in which a table was created; the metadata of its column `key` holds it."""
+    """The mode in which a table was created. It is stored in the metadata of the column `key`."""
     kept = table[KEY].metadata if KEY in table.names else {}
     return Mode(kept.get(_MODE, APPEND), kept.get(_ENVELOPE, NO_ENVELOPE))
 

@@ -1,4 +1,4 @@
-"""Stands for a directory of tables where records are decoded, but not written."""
+"""Takes the place of a directory of tables when records are decoded but not written."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
@@ -24,10 +24,10 @@ class NoTables(Tables):
         return rows
 
     def widen(self, name: str, columns: object, kind: DataType) -> None:
-        """Do nothing: there is no column of another type."""
+        """Do nothing, because there are no columns."""
 
     def compact(self, name: str) -> None:
-        """Do nothing: there are no files."""
+        """Do nothing, because there are no files."""
 
     def _read(self, path: str) -> DataFrame:
         raise NotImplementedError("there are no tables to read")

@@ -1,7 +1,7 @@
-"""The records that `replay` has taken from quarantine to tables whose rows change by key.
+"""Remembers records that `replay` has moved from quarantine to tables whose rows change by key.
 
-Such a table may not show a record any more. If a topic is read again, these records are not put
-into quarantine again.
+A later record of the same key may have replaced such a record in the table. If the topic is read
+again, the remembered records are not put into quarantine again.
 """
 
 from collections.abc import Sequence
@@ -27,6 +27,9 @@ def remember(tables: Tables, topic: str, records: DataFrame) -> None:
 
 
 def of_topic(tables: Tables, topic: str, spans: Sequence[Span]) -> DataFrame | None:
-    """Those of a topic in these spans; None if there are none at all."""
+    """The remembered records of a topic in these spans.
+
+    None if `replay` has never moved a record.
+    """
     found = tables.rows(TABLE)
     return None if found is None else found.where((f.col("topic") == topic) & within(spans))

@@ -23,9 +23,9 @@ def expire(spark: SparkSession, path: str, days: int) -> int:
 
 
 def expire_older(spark: SparkSession, path: str, milliseconds: int) -> int:
-    """Delete rows whose timestamp is longer ago; rows without a timestamp stay."""
+    """Delete rows whose timestamp is older than this. Rows without a timestamp stay."""
     limit = f"timestamp_millis({max(0, time.time_ns() // 1_000_000 - milliseconds)})"
-    # The date lets Delta leave out whole files without reading them.
+    # With a condition on the date, Delta can skip whole files without reading them.
     sql = f"DELETE FROM delta.`{path}` WHERE date <= date({limit}) AND timestamp < {limit}"
     (found,) = spark.sql(sql).collect()
     return int(found["num_affected_rows"])

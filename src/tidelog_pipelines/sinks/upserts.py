@@ -1,8 +1,8 @@
-"""Changes a table to one row per key, that of its newest record.
+"""Keeps a table with one row per key, from the newest record of the key.
 
-A change that is repeated changes nothing, and an older record never wins: each commit compares the
-record with the row of its key, and with the newest delete of its key. A delete is remembered before
-its row is removed, so it takes effect again if the job is killed in between.
+Each commit compares a record with the row of its key, and with the newest delete of its key. So a
+repeated change has no effect, and an older record never replaces a newer one. A delete is
+remembered before its row is removed. If the job is killed in between, the next run removes the row.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -24,7 +24,7 @@ def columns(rows: StructType) -> StructType:
 
 
 def apply(path: str, table: DataFrame, records: DataFrame, deletes: Deletes, count: int) -> int:
-    """Apply the newest record of each key, of which so many delete. -> how many rows have changed.
+    """Apply the newest record of each key. `count` of them are deletes. -> how many rows changed.
 
     The records have the column DELETED.
     """
@@ -33,7 +33,7 @@ def apply(path: str, table: DataFrame, records: DataFrame, deletes: Deletes, cou
         found = unless_deleted_later(found, known)
     if count:
         deletes.remember_newest(found)
-    # In the merge, a date that is null marks a delete: each other row has a date.
+    # In the merge, a null date marks a delete. All other rows have a date.
     source = _like(found, table.schema).withColumn("date", f.when(~f.col(DELETED), f.col("date")))
     newer = is_newer("s", "t")
     changed = merges.merge(
@@ -49,7 +49,7 @@ def apply(path: str, table: DataFrame, records: DataFrame, deletes: Deletes, cou
 
 
 def _like(rows: DataFrame, table: StructType) -> DataFrame:
-    """The rows with null for what only the table has: `UPDATE SET *` would keep the old value."""
+    """Add the table's further columns as null. Otherwise `UPDATE SET *` would keep old values."""
     found = {}
     for field in table.fields:
         if field.name not in rows.columns:
@@ -62,7 +62,7 @@ def _like(rows: DataFrame, table: StructType) -> DataFrame:
 
 
 def _completed(column: Column, kind: DataType, table: DataType) -> Column | None:
-    """A struct with all fields of the table's; None if none is missing."""
+    """The struct, with the table's missing fields as null. None if no field is missing."""
     if not isinstance(kind, StructType) or not isinstance(table, StructType):
         return None
     parts, is_whole = [], True

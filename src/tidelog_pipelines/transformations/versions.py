@@ -1,9 +1,10 @@
-"""The order of a key's records, and the row or the history that results from it.
+"""Orders the records of a key, and derives the key's row or history from this order.
 
-Records of one partition are ordered by offset. Only if the number of partitions was raised does a
-key have records in two partitions; those are ordered by timestamp. The result depends on the set of
-records only, not on how they were cut into micro-batches, with one exception: an upsert of a key
-that has moved, while timestamps went backwards in one of its partitions.
+Records of one partition are ordered by offset. If the number of partitions was raised, a key may
+have records in two partitions. Records of different partitions are ordered by timestamp. The result
+depends only on the set of records. It does not depend on how the records were cut into
+micro-batches. There is one exception: an upsert of a key that has records in two partitions, if the
+timestamps went backwards in one of them.
 """
 
 from pyspark.sql import DataFrame, Window
@@ -12,14 +13,14 @@ from pyspark.sql import functions as f
 from tidelog_pipelines.transformations.values.python_decoding import DELETED
 
 EVENT = ("key", "partition", "offset", "timestamp")
-"""The columns that decide about the order."""
+"""The columns that determine the order."""
 VALID_FROM, VALID_TO, IS_CURRENT = "_valid_from", "_valid_to", "_is_current"
 VALIDITY = (VALID_FROM, VALID_TO, IS_CURRENT)
 _RANK = "_rank"
 
 
 def is_newer(one: str, other: str) -> str:
-    """SQL: whether a record is newer than another one of the same key."""
+    """An SQL condition: `one` is newer than `other`, a record of the same key."""
     return (
         f"(CASE WHEN {one}.`partition` = {other}.`partition` "
         f"THEN {one}.`offset` > {other}.`offset` "
@@ -39,17 +40,18 @@ def newest(records: DataFrame) -> DataFrame:
 
 
 def unless_deleted_later(records: DataFrame, deletes: DataFrame) -> DataFrame:
-    """The records whose key has no newer delete among these."""
+    """The records, without those whose key has a newer delete."""
     same = f.col("r.key") == f.col("d.key")
     later = f.expr(is_newer("d", "r"))
     return records.alias("r").join(deletes.alias("d"), same & later, "left_anti")
 
 
 def with_validity(events: DataFrame) -> DataFrame:
-    """All events of some keys, each with the time from which, and until which, it is valid.
+    """The events, each with the start and the end of its validity.
 
-    The time of an event is its timestamp, or that of an earlier event of the key in its partition
-    if that is later. So the times never go backwards, and no two versions of a key overlap.
+    `events` has all events of a key. An event is valid from the largest timestamp so far of its key
+    in its partition, which is usually its own timestamp. So the times never go backwards, and no
+    two versions of a key overlap.
     """
     so_far = (
         Window.partitionBy("key", "partition")
@@ -65,8 +67,8 @@ def with_validity(events: DataFrame) -> DataFrame:
 def changed_versions(new: DataFrame, stored: DataFrame) -> DataFrame:
     """The rows to add to a history or to change in it.
 
-    `new` are the records that it does not have yet. `stored` are all earlier events of their keys,
-    with VALID_FROM and VALID_TO as they are in the table.
+    `new` are the records that the history does not have yet. `stored` are all earlier events of the
+    same keys, with VALID_FROM and VALID_TO as in the table.
     """
     was_from, was_to, is_stored = "_was_from", "_was_to", "_is_stored"
     before = stored.withColumnsRenamed({VALID_FROM: was_from, VALID_TO: was_to}).withColumn(

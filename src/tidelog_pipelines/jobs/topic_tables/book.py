@@ -1,8 +1,9 @@
 """The states of the tables, in memory and in a small file that other processes read.
 
-The file is the only place that tells how far a topic has been read: each start of the query begins
-at these offsets. It is replaced as a whole after each change. An offset is written after the rows
-below it, so a crash between the two makes the job read records again, which the table recognises.
+Only this file records how far a topic has been read. Each start of the query begins at the offsets
+in the file. The file is replaced as a whole after each change. The rows below an offset are written
+before the offset. After a crash between the two, the job reads these records again, and the table
+recognises them.
 """
 
 import json
@@ -37,7 +38,7 @@ class TableState:
     last_batch: float | None = None
     """When records were last written, in seconds since 1970."""
     failures: int = 0
-    """How often the topic has failed since it was last written."""
+    """How often the topic has failed since its records were last written."""
     vacuumed: float | None = None
     """When unused files were last removed, in seconds since 1970."""
 
@@ -48,7 +49,10 @@ class Book:
     def __init__(
         self, path: str, pause_seconds: float = 0.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """After a failure, a topic pauses for `pause_seconds`, and longer each time."""
+        """After its first failure, a topic pauses for `pause_seconds`.
+
+        Each further pause is longer.
+        """
         self._path = path
         self._pause_seconds = pause_seconds
         self._clock = clock
@@ -75,7 +79,7 @@ class Book:
             return self._checkpoint
 
     def note(self, topic: str, **changes: Any) -> None:
-        """Change the state of a topic; the file is written only if something differs."""
+        """Change the state of a topic. The file is written only if the state has changed."""
         with self._lock:
             before = self._tables.get(topic)
             after = replace(before or TableState(), **changes)
@@ -88,7 +92,7 @@ class Book:
         now = self.of(topic)
         self.note(
             topic,
-            # A loss of records that was reported stays visible.
+            # If a loss of records was reported, keep the report visible.
             **({"error": "", "state": RUNNING} if now.state == ERROR else {}),
             offsets={**now.offsets, **ends},
             last_batch=round(time.time(), 3),
@@ -97,7 +101,10 @@ class Book:
         )
 
     def hold(self, topic: str, error: str, starts: Mapping[int, int]) -> None:
-        """Note that a topic has failed; its records from `starts` on are read again later."""
+        """Note that a topic has failed.
+
+        A later query reads its records again, beginning at `starts`.
+        """
         now = self.of(topic)
         failures = now.failures + 1
         pause = min(LONGEST_PAUSE_SECONDS, self._pause_seconds * 2 ** min(failures - 1, 20))
@@ -113,7 +120,7 @@ class Book:
         self._retry_at.pop(topic, None)
 
     def rest(self) -> None:
-        """Note that no query runs any more."""
+        """Note for every topic that no query runs any more."""
         for topic, one in self.tables.items():
             if one.state == RUNNING:
                 self.note(topic, state=WAITING)

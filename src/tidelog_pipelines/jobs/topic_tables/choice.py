@@ -14,7 +14,7 @@ Chosen = dict[str, TableSettings]
 
 
 def choose(look: Look, book: Book, plan_of: Callable[[TableSettings], Plan]) -> Chosen:
-    """The topics to read now. One that cannot be read has its reason in the book."""
+    """The topics to read now. If a topic cannot be read, the reason is noted in the book."""
     for topic in book.tables.keys() - look.tables.keys():
         gone = "" if topic in look.existing else "the topic was deleted; its table is kept"
         book.note(topic, state=OFF, error=gone)
@@ -50,7 +50,7 @@ def _is_readable(
 
 
 def _check_id(topic: str, one: TableTopic, book: Book) -> None:
-    """Raise if the topic is not the one whose records the table has."""
+    """Raise if the topic was deleted and created again since the table was written."""
     known = book.of(topic)
     if one.id and known.id != one.id:
         if known.id and known.offsets:

@@ -1,4 +1,4 @@
-"""The first and the last offsets of partitions, asked over a persistent connection."""
+"""Gets the first and the last offsets of partitions, over a persistent connection."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -15,13 +15,13 @@ from tidelog_pipelines.sources.kafka import ANSWER_SECONDS, client_configuration
 
 
 class LogOffsets:
-    """A partition whose leader does not answer now is left out."""
+    """If the leader of a partition does not answer, the partition is left out of the result."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
         self._admin = AdminClient(client_configuration(kafka))
 
     def ends(self, partitions: Iterable[TopicPartition]) -> Ends:
-        """The offset after the last record that can be read."""
+        """The offset after the last readable record of each partition."""
         return self._ask(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def first(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:

@@ -2,7 +2,7 @@
 
 --out contains the directories `tables/TOPIC`, `quarantine` and `checkpoints`, and the file
 `_tables.json` with the states. Each start of the query uses a new checkpoint and begins at the
-offsets of this file, so that topics can be added and removed in between.
+offsets in this file. So topics can be added and removed between two queries.
 """
 
 import json
@@ -50,7 +50,7 @@ from tidelog_pipelines.sources.registry import Registry
 
 QUERY = "tables"
 EARLIEST = -2
-"""How Spark's connector writes the first offset of a partition."""
+"""The number by which Spark's connector denotes the first offset of a partition."""
 ABOUT = """\
 Keep a table of each topic that has the setting tidelog.table.enable, with one Spark query for all
 of them. Topics are added and removed while the job runs. A topic that fails does not hold up the
@@ -118,7 +118,7 @@ class TablesSettings(KafkaSettings):
 
     @property
     def checkpoints(self) -> str:
-        """The directory with a checkpoint of each query."""
+        """The directory of the checkpoints. Each query has its own checkpoint."""
         return f"{located(self.out)}/checkpoints"
 
     @property
@@ -153,7 +153,7 @@ def tables(settings: TablesSettings) -> int:
 
 
 def run(spark: SparkSession, settings: TablesSettings) -> None:
-    """Run the job in this session; with --once, until all records are read."""
+    """Run the job in this session. With --once, the job ends when all records are read."""
     with claimed(located(settings.out)):
         watch = _watch(settings)
         TablesJob(spark, settings, watch, watch.look()).run()
@@ -204,7 +204,10 @@ class TablesJob:
             )
 
     def _work(self, interrupted: Event) -> None:
-        """One query after the other, until the job is interrupted or, with --once, has read all."""
+        """Run queries one after the other.
+
+        Ends when interrupted or, with --once, when all is read.
+        """
         is_once = self._settings.once
         while not interrupted.is_set():
             chosen = choose(self._look, self._book, self._plans.of)
@@ -218,7 +221,10 @@ class TablesJob:
                 self._wait_or_raise(error, interrupted)
 
     def _wait_or_raise(self, error: Exception, interrupted: Event) -> None:
-        """A changed choice of topics may repair the query: look again for a while."""
+        """Wait, then look for the topics again.
+
+        Raises the error if this has not helped for too long.
+        """
         sentence = sentence_for(error)
         if sentence is None or self._patience.is_over():
             raise error
@@ -228,7 +234,7 @@ class TablesJob:
         self._look_again()
 
     def _query(self, chosen: Chosen, interrupted: Event) -> bool:
-        """Read these topics until the choice changes. -> False if the job was interrupted"""
+        """Read these topics until the choice of topics changes. -> False after an interruption."""
         self._remove_checkpoints()  # a killed job leaves one
         # If the state file is lost, the numbers begin again, and old checkpoints may still exist.
         name = f"{self._book.next_checkpoint()}-{uuid4().hex}"
@@ -258,7 +264,7 @@ class TablesJob:
             self._remove_checkpoints()
 
     def _remove_checkpoints(self) -> None:
-        """Remove the checkpoints of earlier queries; on other file systems, they stay."""
+        """Remove the checkpoints of earlier queries, if they are on the local file system."""
         if not has_scheme(self._settings.out):
             shutil.rmtree(self._settings.checkpoints, ignore_errors=True)
 
@@ -297,7 +303,10 @@ class TablesJob:
             streams.say(f"tidelog: {refusal}")
 
     def _look_again(self) -> None:
-        """Look if it is time; if no broker answers or the file has an error, keep the last look."""
+        """Ask the cluster for its topics, if it is time.
+
+        After an error, the last answer stays valid.
+        """
         if time.monotonic() < self._next_look:
             return
         try:
@@ -310,7 +319,7 @@ class TablesJob:
         return self._look.ends
 
     def _count(self) -> None:
-        """Count the rows of tables that exist; a killed job may not have noted its last ones."""
+        """Count the rows of existing tables. A killed job may not have noted its last rows."""
         found = DeltaTables(self._spark, located(self._settings.out))
         bad = found.rows(QUARANTINE)
         counts = [] if bad is None else bad.groupBy("topic").agg(f.count("*").alias("n")).collect()

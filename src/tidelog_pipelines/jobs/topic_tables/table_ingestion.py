@@ -1,7 +1,7 @@
-"""Writes micro-batches to the tables of topics: a topic that fails does not hold up the others.
+"""Writes micro-batches to the tables of topics. A failing topic does not hold up the others.
 
-If a topic fails, the batch goes on without it. The book keeps where its records begin, and a later
-query reads them again from there.
+If a topic fails, the batch continues without the topic. The book keeps the offset of the topic's
+first unwritten record, and a later query begins there.
 """
 
 import threading
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class QueryChanges(JobFailed):
-    """The query ends before its next micro-batch, because another one takes its place."""
+    """Raised to end a query before its next micro-batch, because another query replaces it."""
 
 
 class TableIngestion(Ingestion):
@@ -41,10 +41,10 @@ class TableIngestion(Ingestion):
         self.is_closed = False
         self.is_idle = True
         self.first_records = 0
-        """How many offsets the first micro-batch covers, which Spark does not report."""
+        """How many offsets the first micro-batch covers. Spark does not report this number."""
 
     def close(self) -> None:
-        """Let no further micro-batch begin; the current one, if any, ends as usual."""
+        """Prevent further micro-batches. If a micro-batch is running, it is completed."""
         with self._closing:
             self.is_closed = True
 
@@ -101,7 +101,10 @@ class TableIngestion(Ingestion):
             del self._batches[topic]
 
     def _guarded(self, topic: str, work: Callable[[], T]) -> T | None:
-        """Do something for a written topic. If it fails, report that, and return None."""
+        """Do some work for a topic after its records are written.
+
+        If it fails, report it, return None.
+        """
         try:
             return work()
         except Exception as error:
@@ -116,7 +119,10 @@ class TableIngestion(Ingestion):
         streams.say(f"tidelog: {topic}: {sentence}")
 
     def _report_expired(self, part: Part) -> None:
-        """Note it if records were deleted before they were read; nothing can bring them back."""
+        """Note in the book if records were deleted before they were read.
+
+        These records are lost.
+        """
         partitions = [span.partition for span in part.spans]
         first = self._log_offsets.first(part.topic, partitions)
         for span in part.spans:

@@ -10,7 +10,7 @@ from tidelog_pipelines.sources.checkpoint import Ends
 
 
 def lag(ends: Ends, offsets: Ends) -> Ends:
-    """By topic and partition, the records that are not in a table yet."""
+    """By topic and partition, the number of records that are not in a table yet."""
     return {
         topic: {
             partition: max(0, end - offsets.get(topic, {}).get(partition, 0))
@@ -51,5 +51,5 @@ class TablesCollector:
 def served_tables(
     port: int, book: Book, ends: Callable[[], Ends]
 ) -> AbstractContextManager[None, bool | None]:
-    """Serve the metrics at this port; 0 serves none."""
+    """Serve the metrics at this port. With port 0, no metrics are served."""
     return scraped(port, TablesCollector(book, ends)) if port else nullcontext()

@@ -1,4 +1,4 @@
-"""The plans of topics: what all tables share, and what the settings of a topic add."""
+"""Makes the plans of topics, from the settings of the job and the settings of each topic."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class TablePlans:
     compact_every: int
 
     def shared(self, checkpoint: str) -> Plan:
-        """The plan without the settings of a topic."""
+        """The plan for all topics, without the settings of a single topic."""
         return Plan(
             kafka=self.kafka,
             out=self.out,
@@ -61,7 +61,7 @@ class TablePlans:
 
 
 def _partition_by(settings: TableSettings) -> tuple[str, ...]:
-    """The date of a key's row changes with its newest record, so it partitions only records."""
+    """The partition columns. Rows by key are not partitioned by date, because the date changes."""
     if settings.mode == APPEND:
         return settings.partition_by
     return tuple(name for name in settings.partition_by if name != "date")

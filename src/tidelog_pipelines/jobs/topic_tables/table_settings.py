@@ -22,7 +22,7 @@ class TableSettings(NamedTuple):
 
     @property
     def for_the_query(self) -> "TableSettings":
-        """Without the settings that a running query does not depend on."""
+        """The settings on which a running query depends. The others have their defaults."""
         return self._replace(retention_ms=FOREVER)
 
 

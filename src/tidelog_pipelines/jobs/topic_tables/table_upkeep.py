@@ -39,7 +39,7 @@ class TableUpkeep:
         self._next = time.monotonic() + every_seconds
         self._vacuum_seconds = vacuum_seconds
         self._compacted: dict[str, float | None] = {}
-        """By table, its version when it was last compacted."""
+        """By table, the version that the table had when it was last compacted."""
 
     def if_due(self, look: Look, interrupted: Event) -> None:
         if time.monotonic() >= self._next:
@@ -47,7 +47,7 @@ class TableUpkeep:
             self._next = time.monotonic() + self._every_seconds
 
     def run(self, look: Look, interrupted: Event) -> None:
-        """Keep up each table, until the job is interrupted.
+        """Do the upkeep of each table. Stops early if the job is interrupted.
 
         A table whose upkeep fails does not hold up the others.
         """

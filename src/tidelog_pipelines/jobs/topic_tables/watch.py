@@ -25,7 +25,7 @@ _NOT_OURS = (
 
 
 class TableTopic(NamedTuple):
-    """A topic that is to be a table."""
+    """A topic for which a table is kept."""
 
     settings: TableSettings
     id: str = ""
@@ -35,12 +35,12 @@ class TableTopic(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What one look at the cluster has found."""
+    """The state of the cluster's table topics at one moment."""
 
     tables: dict[str, TableTopic]
     existing: frozenset[str]
     ends: Ends
-    """By topic and partition of the tables, the end of the log."""
+    """By topic and partition, the log end offset. Only for topics that are tables."""
 
 
 class Watch:
@@ -93,7 +93,7 @@ class Watch:
                 if error.args[0].code() not in _NOT_OURS:
                     raise
                 continue  # the topic has just been deleted, or we may not see it
-            # An empty value is a value: no columns partition the table.
+            # An empty value counts as set. It means that no columns partition the table.
             values = {n: entry.value for n, entry in entries.items() if entry.value is not None}
             settings = table_settings.of_configuration(values)
             if settings is not None:

@@ -109,7 +109,7 @@ class AvroDecoder:
         self._limits = limits
 
     def decode(self, raw: bytes, at: tuple[int, int]) -> tuple[Any, str | None]:
-        """The record, and None because there is no rest; raises `Refused`."""
+        """The record, and None, because nothing is left over. Raises `Refused`."""
         check_size(raw, self._limits)
         start = 0 if self._schema_id is None else _after_header(raw, self._schema_id)
         return read_whole(self._read, raw, start), None

@@ -16,7 +16,7 @@ from tidelog_pipelines.transformations.values.strict_json import Refused
 NO_ENVELOPE, DEBEZIUM = "none", "debezium"
 ENVELOPES = (NO_ENVELOPE, DEBEZIUM)
 WRITES, DELETE = frozenset("cru"), "d"
-"""Create, read (of a snapshot) and update have a row after the change; a delete has none."""
+"""The operations create, read (of a snapshot) and update have a row after the change."""
 WITHOUT_A_ROW = {"t": "truncate", "m": "message"}
 WRAPPER = {"schema", "payload"}
 
@@ -59,7 +59,7 @@ class EnvelopeParser:
 
 @dataclass(frozen=True)
 class EnvelopeWriter:
-    """The schema of envelopes, of which only the row after the change is read."""
+    """The schema of envelopes. Only the row after the change is read from an envelope."""
 
     writer: Writer
 

@@ -56,7 +56,7 @@ class Json:
     schemas: JsonSchemas | None = None
     """The schemas that validate the values. None if values have no schema registry's header."""
     is_enveloped: bool = False
-    """Whether the objects are Debezium's envelopes, of which the row after the change is kept."""
+    """Whether the objects are Debezium's envelopes. Only the row after the change is kept."""
 
 
 @dataclass(frozen=True)

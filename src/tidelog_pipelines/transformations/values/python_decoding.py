@@ -155,7 +155,7 @@ def observed(
     most_paths: int,
     make_parser: MakeParser,
 ) -> Seen:
-    """The parts of these records' JSON values for which the known columns may have to grow."""
+    """The parts of these records' JSON values that may need new or wider columns."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         parser, observer = make_parser(), Observer(known, most_paths)
@@ -219,7 +219,7 @@ def _decoded(
 
 
 def _deleted(values: list[Any], rescued: list[str | None], reasons: list[str | None]) -> list[bool]:
-    """Only a record without a value, and an envelope that deletes its row, leave nothing."""
+    """Whether each record is a delete. Only a delete has no value, no rest and no reason."""
     found = zip(values, rescued, reasons, strict=True)
     return [value is None and rest is None and reason is None for value, rest, reason in found]
 

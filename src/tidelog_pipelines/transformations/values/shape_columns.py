@@ -173,7 +173,7 @@ def _in_member(name: str, inner: Place) -> Place:
 
 
 def _list(inner: Place) -> Place:
-    """The rest of a list has an entry for each element. The entry is null if nothing is left."""
+    """Store a list. The rest has an entry for each element, or null if the element has no rest."""
     if inner is stored_as_it_is:
         return stored_as_it_is
 
