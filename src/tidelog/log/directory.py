@@ -396,4 +396,4 @@ class LogDirectory:
 
 
 def _do_nothing() -> None:
-    """The `before_change` of the metadata log, which the clean-shutdown mark does not cover."""
+    """Used as `before_change` of the metadata log, which the clean-shutdown mark does not cover."""

@@ -87,10 +87,9 @@ class PartitionLog(ReadableLog):
         loading cuts the log after the last valid batch. `recovery_point` is None if the recovery
         point is unknown.
 
-        Before the log is cut below the recovery point, it calls `lower_recovery_point`, which
-        checkpoints the new recovery point. It calls `before_change` before the first change of its
-        files. It calls `before_gap` before its offsets get their first gap, which only compaction
-        may cause.
+        The log calls `lower_recovery_point`, which checkpoints the new recovery point, before it is
+        cut below the old one. The log calls `before_change` before the first change of its files.
+        The log calls `before_gap` before compaction causes the first gap in its offsets.
         """
         loader = LogLoader(
             disk,
@@ -153,9 +152,9 @@ class PartitionLog(ReadableLog):
     ) -> Appended | AppendRefused:
         """Write the leader's batches byte for byte, except a partial last batch.
 
-        If this log has no gaps from compaction so far, batches after a gap in the offsets are left
-        out as well. The next fetch then asks the leader for the missing offset. The leader confirms
-        the gap, or reports that its log is damaged (F54).
+        If compaction has not left gaps in this log so far, batches after a gap in the offsets are
+        left out as well. The next fetch then asks the leader for the missing offset. The leader
+        confirms the gap, or reports that its own log is damaged (F54).
         """
         found = check_replicated(batches, newest_epoch, has_gaps=self.was_cleaned)
         if isinstance(found, AppendRefused):

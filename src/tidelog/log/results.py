@@ -1,4 +1,4 @@
-"""Results of log operations. They are named tuples, because every request creates some."""
+"""Results of log operations, as named tuples, because every request creates some of them."""
 
 from enum import Enum
 from typing import NamedTuple

@@ -3,9 +3,8 @@
 Invariant: while the mark exists, no data log in the directory has changed since a clean shutdown.
 The mark names the broker epoch of that shutdown. Opening the directory does not change the mark.
 The mark is removed durably before the first change of a data log. If a process ends before that
-change, the mark remains, and it is still valid for the next process. The mark does not cover the
-metadata log, which changes as soon as a node starts. As in Kafka, every start checks the metadata
-log.
+change, the mark remains valid for the next process. The mark does not cover the metadata log, which
+changes as soon as a node starts. As in Kafka, every start checks the metadata log.
 """
 
 import json

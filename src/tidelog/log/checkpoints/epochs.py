@@ -52,12 +52,18 @@ class LeaderEpochs:
             self.write()
 
     def announce(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """Record the start of an epoch without records; its first append writes the file."""
+        """Record the start of an epoch without records.
+
+        The first append of the epoch writes the file.
+        """
         if self._assign(epoch, start_offset):
             self.is_written = False
 
     def learn(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """Record the start of an epoch in memory; the caller writes the file after many calls."""
+        """Record the start of an epoch in memory only.
+
+        After many calls, the caller writes the file.
+        """
         self._assign(epoch, start_offset)
 
     def end(self, requested: LeaderEpoch, log_end_offset: Offset) -> EpochEnd:

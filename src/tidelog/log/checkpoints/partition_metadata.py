@@ -20,11 +20,14 @@ _COPY = "tidelog_copy"
 _TOPIC_ID = re.compile(r"^topic_id:\s*(\S+)", re.MULTILINE)
 _TOPIC_ID_COPY = re.compile(rf"{_COPY}: (\S+)(?: ([0-9]+))? ([0-9a-f]{{8}})")
 RESTORED = b"restored\n"
-"""Content that `tidelog stray restore` writes. With this content, the operator declares that the
-directory belongs to the topic in its name."""
+"""Content that `tidelog stray restore` writes. It means that an operator has declared the directory
+to belong to the topic in its name.
+"""
 HELD = b"held\n"
-"""Content that replaces a missing or damaged id if the records may belong to another topic of the
-same name. A held directory is out of use at every start until an operator restores it."""
+"""Content that marks a directory as held. It is written if the topic id is missing or damaged, and
+the records may belong to another topic of the same name. A held directory is out of use at every
+start until an operator restores it.
+"""
 
 
 class Belonging(Enum):

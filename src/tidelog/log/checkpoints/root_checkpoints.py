@@ -27,7 +27,7 @@ class RootCheckpoints:
     def __init__(self, disk: Disk, present: Collection[TopicPartition], *, was_clean: bool) -> None:
         """`present` lists the partitions that have a directory.
 
-        If it is not empty, every checkpoint must exist after a clean shutdown.
+        If there are such partitions, every checkpoint must exist after a clean shutdown.
         """
         self._disk = disk
         self._written: dict[str, bytes] = {}

@@ -92,8 +92,9 @@ class ProducerStates:
         return None
 
     def refusal(self, header: BatchHeader, *, check_sequence: bool) -> AppendRefused | None:
-        """The refusal of a batch with an old epoch, with a wrong sequence number, or outside the
-        open transaction; None if the batch is valid."""
+        """The refusal of a batch with an old epoch, a wrong sequence number, or the wrong
+        transaction state. None if the batch is valid.
+        """
         entry = self.entries.get(header.producer_id)
         if entry is None:
             # A new or expired producer has no state, so any first sequence number is valid.

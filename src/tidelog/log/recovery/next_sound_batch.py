@@ -17,7 +17,7 @@ def resume(
     """Position and offset of the next valid batch past `least` that ends at or before `limit`.
 
     No checksum covers offsets. A batch that ends past the limit has a wrong offset and is skipped.
-    A batch directly at `position` is skipped too, unless the next batch confirms its offset.
+    A batch directly at `position` is also skipped, unless its offset fits the next batch.
     """
     limit = min(limit, segment.base_offset + MAX_RELATIVE_OFFSET)
     at: int | None = position

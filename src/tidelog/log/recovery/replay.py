@@ -94,7 +94,7 @@ def _refill_windows(
 def _last_batches(
     segments: list[Segment], end: Offset
 ) -> dict[ProducerId, tuple[int, list[BatchSpan]]]:
-    """By producer, its last epoch shortly before `end`, and the batches of that epoch found there.
+    """For each producer, its last epoch shortly before `end`, and the batches of that epoch.
 
     Only the end of the last two segments is searched, so earlier batches may be missing.
     """

@@ -1,4 +1,4 @@
-"""Tracks how far a log is fsynced. Fsyncs run in jobs. Before a job ends, the log may be truncated.
+"""Tracks how far a log is fsynced. Fsyncs run in jobs, and the log may be truncated meanwhile.
 
 Invariant: the recovery point never passes an offset whose current bytes have not been fsynced.
 """
@@ -35,7 +35,8 @@ class FlushProgress:
         return self._last_flush + flush_ms
 
     def begin(self, up_to: Offset, now: Millis) -> None:
-        # An earlier fsync up to this offset may still run. A truncation reduces what it covers.
+        # An earlier fsync up to this offset may still run. A truncation lowers the offset that it
+        # covers.
         self._in_flight[up_to] = min(up_to, self._in_flight.get(up_to, up_to))
         self._asked = up_to
         self._last_flush = now
