@@ -53,7 +53,7 @@ class LeaderResponse(Protocol):
 
 
 class NextFetch(Enum):
-    """What the next fetch request says about a partition."""
+    """The fields of a partition in the next fetch request."""
 
     FETCH = "fetch from the log end offset"
     UNCHANGED = "the leader's session has the right offsets"
@@ -135,7 +135,7 @@ class PartitionFollower:
     def next_fetch(
         self, held: FollowerLog, now: Millis, throttled_ms: Millis, *, is_flush_due: bool
     ) -> NextFetch:
-        """Decide what the next fetch request says about this partition.
+        """The fields of this partition in the next fetch request.
 
         `throttled_ms` is how long the replication quota makes the partition wait. The quota never
         delays a partition that is in sync.

@@ -26,7 +26,7 @@ class Produced:
 
 @dataclass(slots=True)
 class FollowerFetched:
-    """A follower in the leader's epoch fetches from `offset`; its log matches up to that offset."""
+    """A follower in the leader's epoch fetches from `offset`. The logs match up to that offset."""
 
     replica: NodeId
     offset: Offset
@@ -240,7 +240,7 @@ class PartitionLeader:
         )
 
     def is_at_rest_with(self, follower: NodeId) -> bool:
-        """Whether the in-sync set stays the same after a fetch by this follower at the log end."""
+        """Whether a fetch by this follower at the log end would leave the in-sync set unchanged."""
         return self._proposed is None and follower in self._agreed
 
     @property
@@ -276,7 +276,10 @@ class PartitionLeader:
     # -- the in-sync set ---------------------------------------------------------------------------
 
     def _settle_in_sync(self) -> None:
-        """Recompute the sets; the maximal set has every replica that may be in sync (F12)."""
+        """Recompute the agreed and the maximal set.
+
+        The maximal set has all that may be in sync (F12).
+        """
         maximal = self._agreed if self._proposed is None else self._agreed | self._proposed
         self._in_sync = InSync(self._agreed, maximal, self._minimum)
 

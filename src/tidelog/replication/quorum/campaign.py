@@ -97,7 +97,7 @@ class Campaign(Standing):
         )
 
     def epoch_started(self, at: Offset) -> None:
-        """Set the offset of the leader's first record; unsynced records may come before it.
+        """Set the offset of the leader's first record. Unsynced records may precede it.
 
         Only a record of the leader's own epoch is committed by counting replicas, because a record
         of an earlier epoch can still be lost.
@@ -109,7 +109,7 @@ class Campaign(Standing):
     def _resign(self, now: Millis) -> None:
         role = self.role
         assert isinstance(role, Leader)
-        # A member that is not a voter takes part in no election, so it looks for a leader sooner.
+        # A member that is not a voter never stands for election, so it looks for a leader sooner.
         patience = self._election_timeout() if self.is_voter else self._timeouts.election_ms // 4
         self._become(
             Resigned(

@@ -43,7 +43,7 @@ class EpochEnded:
 
 @dataclass(slots=True)
 class ReplicaFetched:
-    """A replica in our epoch fetches from `offset`; its log matches ours up to that offset."""
+    """A replica in our epoch fetches from `offset`. Its log matches ours up to that offset."""
 
     replica: ReplicaKey
     offset: Offset

@@ -56,7 +56,7 @@ def change_voters(role: Leader, voters: VoterSet, me: NodeId) -> None:
 def has_lost_majority(
     role: Leader, voters: VoterSet, me: NodeId, now: Millis, patience: Millis
 ) -> bool:
-    """Whether too few voters have fetched recently; if enough have, postpone the next check."""
+    """Whether too few voters have fetched recently. If enough have, the next check is postponed."""
     if now < role.check_quorum_deadline:
         return False
     fetch_times = sorted(

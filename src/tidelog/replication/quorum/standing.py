@@ -184,7 +184,7 @@ class Standing:
             self.held = Held()
 
     def _end_doubt(self) -> None:
-        """End the doubt; the log again holds all records that this voter helped to commit."""
+        """End the doubt. The log again holds all records that this voter helped to commit."""
         role = self.role
         if self.held.end == UNKNOWN and isinstance(role, Follower) and role.voted is None:
             role.voted = self.me  # the member may have voted in this epoch; it must not vote again

@@ -17,7 +17,7 @@ from tidelog.replication.quorum.roles import Leader, ReplicaProgress
 from tidelog.replication.quorum.state import ReplicaKey, Voter, VoterSet
 
 STATIC, DYNAMIC = 0, 1
-"""Levels of kraft.version: 0 takes the voters from the configuration, 1 from the log."""
+"""Levels of kraft.version. At level 0 the configuration names the voters, at level 1 the log."""
 
 
 class VoterMembership(NamedTuple):
