@@ -43,7 +43,7 @@ _AS_ELECTION = {
 }
 
 _Gone = Callable[[NodeId, PartitionImage], LeaveReason | None]
-"""Returns why the controller removes a broker from an in-sync set; None if it does not."""
+"""A function that returns why the controller removes a broker from an in-sync set, or None."""
 
 
 def events_of_decision(

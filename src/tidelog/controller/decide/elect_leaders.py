@@ -58,7 +58,7 @@ def _unknown_type(image: ClusterImage, request: ElectLeadersRequest) -> ElectLea
 def _every_topic(
     image: ClusterImage, request: ElectLeadersRequest
 ) -> dict[str, list[PartitionResult]]:
-    """An empty list for each topic. The list of a topic without any result stays empty."""
+    """An empty list of results for each topic. The list stays empty for a topic without results."""
     asked = request.topic_partitions
     names = image.topics if asked is None else (topic.topic for topic in asked)
     return {name: [] for name in names}

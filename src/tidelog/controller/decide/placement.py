@@ -152,7 +152,10 @@ def _assignment_problem(
 def new_partition(
     image: ClusterImage, topic_id: TopicId, index: int, replicas: tuple[NodeId, ...]
 ) -> PartitionRecord | None:
-    """The record of a new partition, led by its first active replica; None if none is active."""
+    """The record of a new partition, led by its first active replica.
+
+    None without such a replica.
+    """
     isr = tuple(replica for replica in replicas if image.is_active(replica))
     if not isr:
         return None

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments: move replicas by adding the new ones, then removing the old ones.
+"""AlterPartitionReassignments: add the new replicas of a partition, then remove the old ones.
 
 The AlterPartition that adds the last new replica to the in-sync set also removes the old replicas.
 A cancellation restores the original replicas. The cancellation is refused if it would leave the

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 MAX_LENGTH = 249
-"""The longest topic name. A directory name adds a dash and a number, up to 255 bytes in total."""
+"""The longest topic name. A directory name adds a dash and a number, and may have 255 bytes."""
 
 
 def name_problem(name: str) -> str | None:

@@ -142,7 +142,10 @@ class ClusterImage:
     brokers: Mapping[NodeId, BrokerImage] = field(default_factory=dict)
     controllers: Mapping[NodeId, ControllerImage] = field(default_factory=dict)
     configs: Mapping[tuple[int, str], Mapping[str, str]] = field(default_factory=dict)
-    """The configurations by resource type and name, with explicit values only, not defaults."""
+    """The configurations by resource type and name.
+
+    Only explicit values are included, no defaults.
+    """
     features: Mapping[str, int] = field(default_factory=dict)
     """Finalised feature levels; a feature that is absent has level 0."""
     next_producer_id: ProducerId = 0
