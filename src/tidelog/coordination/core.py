@@ -88,7 +88,10 @@ class WallClock(Protocol):
 
     @property
     def settled_ms(self) -> Millis:
-        """Like `ahead_ms`, but a clock that was set forward counts only later; used for expiry."""
+        """As `ahead_ms`, but a step forward of the wall clock counts only later.
+
+        Used for expiry.
+        """
 
 
 class ShardCore:
@@ -130,7 +133,10 @@ class ShardCore:
         self._answers.append(AnswerRequest(ticket, response))
 
     def take_effects(self) -> list[GroupEffect]:
-        """Take the pending effects; writes come first, as an answer may trigger a new request."""
+        """Take the pending effects.
+
+        Writes come first, because an answer may trigger a new request.
+        """
         while self._too_large:
             self.settle_write(self._too_large.pop(0), ErrorCode.message_too_large)
         effects = self._writes + self._answers
@@ -241,7 +247,7 @@ class ShardCore:
         entry.tell(outcome)
 
     def when_settled(self, write_id: int, settled: Settled) -> None:
-        """Call `settled` when a write in flight completes, or now if the write has timed out."""
+        """Call `settled` when this write completes, or at once if the write has timed out."""
         entry = self._in_flight[write_id]
         if entry.timed_out:
             settled(_TIMED_OUT)

@@ -145,8 +145,8 @@ def group_tombstones(core: ShardCore, group_id: str) -> list[Change]:
 def restore(core: ShardCore, removed: dict[str, ClassicGroup], unwritten: list[Change]) -> None:
     """Restore groups whose removal could not be written, unless they were created again since.
 
-    A group is also restored if its own tombstone was written, but the tombstone of one of its
-    offsets was not.
+    A group is also restored if its own tombstone was written, but not the tombstones of all its
+    offsets.
     """
     for key, _ in unwritten:
         if isinstance(key, GroupMetadataKey):

@@ -52,7 +52,7 @@ def partitions_deleted(core: ShardCore, partitions: Collection[TopicPartition]) 
 def _sort_out(
     core: ShardCore, group: ClassicGroup, in_flight: Collection[OffsetCommitKey]
 ) -> tuple[int, list[OffsetCommitKey]]:
-    """The number of the group's offsets to keep, and the keys of the expired ones."""
+    """How many offsets of the group are kept, and the keys of the expired offsets."""
     expired = []
     kept = 0
     for key, value in core.offsets.of_group(group.group_id):

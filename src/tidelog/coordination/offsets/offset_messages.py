@@ -35,10 +35,10 @@ _GROUP_ERROR_SINCE = 2
 CommitCheck: TypeAlias = Callable[
     [OffsetCommitRequestTopic, OffsetCommitRequestPartition], ErrorCode
 ]
-"""Returns the result of committing one partition."""
+"""A function that returns the result of committing one partition."""
 
 Lookup: TypeAlias = Callable[[OffsetFetchRequestTopics, int], OffsetCommitValue | None]
-"""Returns the committed offset of one partition."""
+"""A function that returns the committed offset of one partition."""
 
 
 def commit_response(request: OffsetCommitRequest, check: CommitCheck) -> OffsetCommitResponse:

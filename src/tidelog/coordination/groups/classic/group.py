@@ -54,9 +54,9 @@ class ClassicGroup:
     static_members: dict[str, str] = field(default_factory=dict)
     """Member ids by group instance id."""
     pending_joins: dict[str, None] = field(default_factory=dict)
-    """Ids that were given to new members which have not joined yet; an ordered set."""
+    """Ids of new members that have not joined yet, as an ordered set."""
     pending_syncs: dict[str, None] = field(default_factory=dict)
-    """Members of this generation that have not sent SyncGroup; an ordered set."""
+    """Members of this generation that have not sent SyncGroup, as an ordered set."""
     assigned_generation: int = 0
     """The latest generation for which the leader has sent an assignment."""
     subscribed_topics: frozenset[str] | None = None

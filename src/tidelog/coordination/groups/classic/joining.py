@@ -302,7 +302,7 @@ def _persist_replacement(
 def _replaced(
     group: ClassicGroup, member: ClassicMember, version: int, old_leader_id: str | None
 ) -> JoinGroupResponse:
-    """The response to a returning static member, which must not send a new assignment as leader."""
+    """The response to a returning static member. The member must not send a new assignment."""
     if version < _SKIP_ASSIGNMENT_SINCE:
         # The response names the old leader, so that the member does not act as leader.
         return replies.joined(group, member.member_id, leader_id=old_leader_id)

@@ -49,7 +49,10 @@ def prepare_rebalance(core: ShardCore, group: ClassicGroup) -> None:
 
 
 def complete_join_if_all_joined(core: ShardCore, group: ClassicGroup) -> None:
-    """End the join phase once every member has joined, except in an initial rebalance."""
+    """End the join phase if every member has joined.
+
+    An initial rebalance always waits for its delay.
+    """
     if (
         group.state is GroupState.PREPARING_REBALANCE
         and not group.is_initial_rebalance
