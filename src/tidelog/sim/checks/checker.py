@@ -300,7 +300,7 @@ class Checker:
 def _listeners(
     invariants: Sequence[Invariant], hook: str
 ) -> "list[tuple[str, Callable[..., None]]]":
-    """The name and the method of each invariant that overrides this hook."""
+    """The name and the method of each invariant that overrides this method of `Invariant`."""
     return [
         (one.name, getattr(one, hook))
         for one in invariants

@@ -1,8 +1,8 @@
 """The state that the checkers observe: the copies of each partition on running nodes.
 
-`CommittedRecords` belongs to a partition, and is kept when a node stops. `CommittedRecords` lists
-every batch that was written to any replica, and the records that were committed. A `Copy` is one
-replica in one run of its node.
+`CommittedRecords` belongs to a partition, and is kept when a node stops. It lists every batch that
+was written to any replica, and the records that were committed. A `Copy` is one replica in one run
+of its node.
 """
 
 from dataclasses import dataclass, field
@@ -47,7 +47,7 @@ class CommittedRecords:
     committed: ShadowLog = field(default_factory=ShadowLog)
     committed_end: Offset = 0
     committed_by: dict[LeaderEpoch, Offset] = field(default_factory=dict)
-    """The committed end offset that the leader of each epoch has reported.
+    """The end of the committed records that the leader of each epoch has reported.
 
     The key NO_EPOCH is for followers of the metadata log, whose high watermarks count as well.
     """
@@ -76,7 +76,7 @@ class Copy:
     runs: dict[NodeId, BrokerEpoch] = field(default_factory=dict)
     """On the leader: the broker epoch in each follower's last fetch."""
     leader: PartitionLeader | None = None
-    """On the leader: the object that `ends`, `level_at` and `proposed` were read from."""
+    """On the leader: the leader machine from which `ends`, `level_at` and `proposed` were read."""
     level_at: dict[NodeId, Millis] = field(default_factory=dict)
     """On the leader: when each follower last fetched up to the log end, by the leader's clock."""
     proposed: frozenset[NodeId] | None = None

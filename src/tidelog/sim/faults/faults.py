@@ -1,8 +1,8 @@
 """Faults as values: the kind, the machines, the time and the duration.
 
-The start and end of a fault do not depend on other faults, so any fault can be removed from a
-schedule. `KINDS` describes each kind. `sim/faults/strikes.py` executes faults, and
-`sim/faults/budget.py` defines the faults that the protocol must survive.
+The start and end of a fault do not depend on other faults. So any fault can be removed from a
+schedule without changing the others. `KINDS` describes each kind. `sim/faults/strikes.py` executes
+faults, and `sim/faults/budget.py` defines the faults that the protocol must survive.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Recipes: fault sequences that expose a known wrong rule, and that random draws rarely produce.
+"""Recipes: sequences of faults that reveal a known wrong rule, but rarely occur by chance.
 
 Each recipe is a short schedule, whose times vary randomly around the critical times.
 """
@@ -44,7 +44,7 @@ def unheard_commit(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...
 
 
 def deaf_follower(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
-    """A follower holds records that the next leader lacks, and misses all later elections (F04).
+    """A follower has records that the next leader lacks, and learns of no later election (F04).
 
     The leader fails, returns as a follower, and leads again. The follower still assumes the
     leader's first epoch, and fetches past the records that the leader has truncated meanwhile.
@@ -61,7 +61,7 @@ def deaf_follower(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]
 
 
 def back_as_the_leader_goes(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
-    """A follower returns at the moment when the leader fails, right after a commit (F13)."""
+    """Right after a commit, the leader fails at the moment when a follower returns (F13)."""
     away = 800 + dice.below(2_500)
     return (
         Fault(at, "pause", (1 + dice.below(nodes),), away),

@@ -347,7 +347,10 @@ class Strikes:
         return lambda: host.drift(0)
 
     def _set_clock(self, fault: Fault, host: SimHost) -> Undo | None:
-        """Set the clock of the named machine, or the clocks of all; restore them at the end."""
+        """Set the clock of the named machine, or of all machines.
+
+        The end of the fault restores them.
+        """
         hosts = [host] if fault.nodes else list(self._cluster.hosts.values())
 
         def set_all(by_ms: Millis) -> None:

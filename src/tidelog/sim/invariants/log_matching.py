@@ -1,7 +1,8 @@
 """Log matching: two logs that share a batch are equal up to this batch.
 
-Two logs share a batch if both hold a batch of the same epoch at the same offset. The check is
-inductive: it compares the two shared batches, and the batch before each of them.
+Two logs share a batch if both hold a batch of the same epoch at the same offset. The check compares
+the two batches, and the batch before each of them. By induction, the logs are then equal up to this
+batch.
 """
 
 from collections.abc import Sequence

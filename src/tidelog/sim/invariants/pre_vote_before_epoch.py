@@ -67,6 +67,6 @@ class PreVoteBeforeEpoch(Invariant):
             )
 
     def _was_content(self, voter: NodeId, since: Millis) -> bool:
-        """Whether the voter has had contact with a leader ever since this time."""
+        """Whether the voter has had contact with a leader without a break since this time."""
         stance = self._stances.get(voter)
         return stance is not None and stance.is_content and self._turned[voter] < since

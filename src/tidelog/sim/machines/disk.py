@@ -2,9 +2,9 @@
 
 A write goes to the cache. `sync` makes a file's bytes durable, and `sync_directory` makes the names
 in a directory durable. At a crash, every unsynced page is kept, lost or torn. An unsynced file gets
-a size between its durable and its cached size. A random number of the unsynced changes to a
-directory survive, always the earliest changes. All random numbers come from the dice, so the same
-seed has the same outcome.
+a size between its durable and its cached size. Of the unsynced changes to a directory, the first
+few survive. Their number is random. All random numbers come from the dice, so the same seed has the
+same outcome.
 """
 
 import errno

@@ -58,7 +58,7 @@ class SimHost:
         self.is_paused = False
         self.clock = DriftingClock(self.world)
         self.handle: Callable[[Node, Event, Millis], list[Outbound]] = Node.handle
-        """Gives an event to the node. A meter can take its place."""
+        """The function that passes an event to the node. A meter may replace this function."""
         self.told: Callable[[SimHost], None] = _nobody_listens
         """The callback after every event of the node, and after the node starts or ends."""
         self.wall_ahead_ms: Millis = 0
@@ -70,7 +70,7 @@ class SimHost:
         self._conns: dict[ConnId, HostConnection] = {}
         self.jobs = SimJobs(self.world, self._dice, self.when_running, self.tell)
         self._slow_sync_in = 0
-        """The number of the latest run in which an fsync started on a faulty disk."""
+        """The number of the latest process in which an fsync started on a faulty disk."""
         self._alarm: Millis | None = None
         self._missed: list[Callable[[], None]] = []
         self.wipe()

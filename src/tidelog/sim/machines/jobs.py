@@ -21,7 +21,8 @@ When = Callable[[Callable[[], None]], None]
 class SimJobs:
     """The unfinished jobs of one process.
 
-    `when_running` defers an action while the process is paused. `answer` delivers results.
+    `when_running` delays an action while the process is paused. `answer` delivers the result of a
+    job.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ class Party(Protocol):
 
 
 Accept: TypeAlias = Callable[["Side", str], Party]
-"""Accepts a connection from a machine."""
+"""A function that accepts a connection from a machine."""
 
 
 class _Way:

@@ -18,7 +18,7 @@ class Mutant:
     wrong: str
     """The wrong rule in one sentence."""
     replacements: Callable[[], Iterable[Replacement]]
-    """Creates the replacements anew for every run, because some wrong rules keep state."""
+    """Creates new replacements for every run, because some wrong rules keep state."""
     story: str
     """The name of the story that detects the mutant."""
 

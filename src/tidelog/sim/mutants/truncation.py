@@ -23,7 +23,7 @@ _Asked = list[tuple[TopicId, list[FetchPartition]]]
 
 
 class _Lookups:
-    """The partitions of each fetcher whose epochs were compared with the leader's epochs."""
+    """For each fetcher, the partitions whose epochs it has already compared with the leader's."""
 
     def __init__(self) -> None:
         self._done: WeakKeyDictionary[ReplicaFetcher, set[tuple[TopicId, int, LeaderEpoch]]] = (

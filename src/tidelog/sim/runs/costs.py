@@ -1,8 +1,8 @@
 """Counts the function calls that common work costs a node, in a simulated cluster.
 
-The counts are the same on every machine, so they show whether a change makes the node slower
-where no stopwatch can. Only functions of Tidelog count. Comprehensions do not, because newer
-Pythons do not call them.
+The counts are the same on every machine. So they show a small loss of speed that measured times
+would not show. Only functions of Tidelog count. Comprehensions do not count, because newer versions
+of Python do not call them as functions.
 """
 
 import gc
@@ -36,7 +36,7 @@ _UNCOUNTED = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 
 
 class Kind(Enum):
-    """What an event brings to a node."""
+    """The kind of an event that a node handles."""
 
     PRODUCE = "a Produce of a client"
     READ = "a Fetch of a client"
@@ -55,7 +55,7 @@ class Cost(NamedTuple):
 
 
 def costs() -> list[Cost]:
-    """Measure a cluster of three brokers with one partition and three replicas."""
+    """Measure a cluster of three brokers, with one partition that has three replicas."""
     gc.collect()
     gc.disable()  # because the collector closes generators, which counts as a call
     try:
@@ -94,7 +94,7 @@ def _measured() -> list[Cost]:
 
 
 def _after_warm_up(meters: "Iterable[CallMeter]", work: Callable[[int], None]) -> None:
-    """Do the work `REQUESTS` times, and count only this; `WARM_UP` times come before it."""
+    """Do the work `WARM_UP` times without counting, then `REQUESTS` times, which count."""
     work(WARM_UP)
     for meter in meters:
         meter.forget()
@@ -116,12 +116,12 @@ def _consume(client: Talk, times: int) -> None:
 
 
 class CallMeter:
-    """Counts the function calls of one node, by the kind of the event."""
+    """Counts the function calls of one node for each kind of event."""
 
     def __init__(self, cluster: SimCluster) -> None:
         self._hosts = {host.name for host in cluster.hosts.values()}
         self._fetches: dict[ConnId, Kind] = {}
-        """By accepted connection, what a Fetch on it is."""
+        """For each accepted connection, the kind of a Fetch that arrives on it."""
         self.forget()
 
     def forget(self) -> None:
@@ -144,7 +144,7 @@ class CallMeter:
         return _cost(work, [self._profiles[kind]], self._events[kind])
 
     def total(self, work: str, times: int) -> Cost:
-        """The cost of all events, for work that was done so often."""
+        """The average cost of work that was done this many times, from all events."""
         return _cost(work, self._profiles.values(), times)
 
     def _kind(self, event: Event) -> Kind:

@@ -101,7 +101,8 @@ def _drawn_schedule(dice: SeededDice, plan: Plan, nodes: int) -> tuple[Fault, ..
         return ()
     kinds += [kind for kind in _OFTEN if kind in kinds]
     if dice.below(3):
-        # Let this run draw from a few kinds only, so that it often combines these (swarm testing).
+        # Let this run draw from a few kinds of faults only, so that these kinds often occur
+        # together (swarm testing).
         kinds = [kinds[dice.below(len(kinds))] for _ in range(2 + dice.below(4))]
     end = plan.seconds * 1_000
     pause = (2_000, 4_000, 8_000)[dice.below(3)]

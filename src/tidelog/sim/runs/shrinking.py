@@ -23,7 +23,7 @@ def only(plan: Plan, places: Sequence[int]) -> Plan:
 
 
 def shrink(plan: Plan, tried: Tried = lambda runs, left: None) -> tuple[int, ...]:
-    """The indices of faults that suffice to make the plan fail in the same way."""
+    """The indices of a few faults that still make the plan fail in the same way."""
     first = simulate(plan).failure
     assert first is not None, "there is nothing to shrink"
     schedule = filled_in(plan).schedule or ()

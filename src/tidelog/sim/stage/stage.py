@@ -135,7 +135,7 @@ class Stage:
         host.disk.crash(_LosesAll())
 
     def client(self, node: NodeId) -> SimClient:
-        """The clients' connection to this node; a new connection if none is open."""
+        """The open connection of the clients to this node. A new connection if none is open."""
         client = self._clients.get(node)
         if client is None or client.is_lost:
             address = self.hosts[node].address()

@@ -143,7 +143,7 @@ def _last_in_sync(scene: WhatIfScene) -> None:
 
 
 def _two(scene: WhatIfScene, *, power: bool) -> None:
-    """Stop the leader, and a moment later the new leader. Start both again afterwards."""
+    """Stop the leader, and shortly afterwards the new leader. Then start both again."""
     gone: list[SimHost] = []
     for _ in range(2):
         scene.stage.run_until(lambda: scene.leader is not None, 10_000)

@@ -1,7 +1,7 @@
 """The base class of simulated clients: random numbers, connections, and lookups of the leader.
 
-A client reads the leader from the metadata image of a random running node. Because this image may
-be old, the client draws a node again on its next attempt.
+A client reads the leader from the metadata image of a random running node. This image may be old,
+so the client chooses another random node on its next attempt.
 """
 
 from dataclasses import dataclass

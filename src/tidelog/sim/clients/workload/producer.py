@@ -158,7 +158,7 @@ class IdempotentProducer(WorkloadClient):
         self._fail()
 
     def _is_forgotten(self, one: _Batch) -> bool:
-        """Whether the leader lacks earlier batches because records were lost.
+        """Whether the leader refuses a batch because earlier batches of the producer were lost.
 
         If no records were lost, the error may come from a deposed leader.
         """
