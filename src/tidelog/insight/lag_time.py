@@ -1,10 +1,10 @@
 """Computes bounds for how long a replica has been behind its leader, without I/O.
 
 A replica is level if its log reaches the leader's log end. An observation has a time and the
-leader's log end offset at that time. If the replica's log now reaches that offset, the replica has
-all records that existed then. It counts as level at the time of the observation. If it is behind
-now, it fell behind later. If its log does not reach that offset, the replica has been behind at
-least since the observation.
+leader's log end offset at that time. If the replica's log now reaches that offset, the replica
+counts as level at the time of the observation. If the replica is behind now, it has fallen behind
+after the observation. If its log does not reach that offset, the replica has been behind at least
+since the observation.
 
 The leader also reports its own log end offset, and the time when it last saw the replica level. If
 the replica has now reached the reported offset, it counts as level at the time of the report. A
@@ -32,7 +32,7 @@ class LookTime(NamedTuple):
 
 
 class Proof(NamedTuple):
-    """Bounds of the moment at which a replica fell behind."""
+    """Bounds for the moment at which a replica fell behind."""
 
     level_at: Millis | None = None
     """A moment at which the replica was not behind yet."""
@@ -99,7 +99,7 @@ class LeaderEnds:
             del self._marks[1:-1:2]
 
     def prove(self, replica_end: Offset) -> Proof:
-        """The bounds that the observations give for a replica with this end offset."""
+        """The bounds that follow from the observations, for a replica with this end offset."""
         reached = self._reached(replica_end)
         return Proof(
             self._marks[reached - 1].look.began if reached else None,
@@ -112,7 +112,7 @@ class LeaderEnds:
 
 
 def proven_by_leader(told: FollowerHistory, replica_end: Offset | None) -> Proof:
-    """The bounds that the leader's report gives. `replica_end` is None if it is unknown."""
+    """The bounds that follow from the leader's report. `replica_end` is None if it is unknown."""
     level_at = None if told.lag_ms is None else told.told_at - told.lag_ms
     leader_end = told.leader_end
     if replica_end is None or leader_end is None:

@@ -24,7 +24,7 @@ from tidelog.model.replication_events import (
 )
 
 NOT_KNOWN = -1
-"""The value of broker epochs and partition epochs, which no client request returns."""
+"""The value for broker epochs and partition epochs, because no client request returns them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,10 @@ def _leaders_to_be(facts: Facts) -> Iterator[str]:
 
 
 def _ways_back(facts: Facts, awaited: Sequence[NodeId], title: str, will: str) -> Iterator[str]:
-    """The actions that let an awaited replica lead. `will` completes the sentence "it ..."."""
+    """The actions after which an awaited replica can lead.
+
+    `will` completes the sentence "it ...".
+    """
     away = [one for one in awaited if one not in facts.up and not facts.has_lost_directory(one)]
     if away:
         yield (

@@ -1,8 +1,8 @@
 """The conditions of the network: the directions that are cut, and the parties that are slow.
 
-A party is a node, or all clients together. A way is the direction from one party to another. The
-network holds the bytes on a cut way and delivers them after the cut, because TCP would retransmit
-them. On a cut way, the network also holds the start and the end of a connection.
+A party is a node, or all clients together. A way is the direction from one party to another. While
+a way is cut, the network holds its bytes. It delivers them after the cut, because TCP would
+retransmit them. On a cut way, the network also holds the start and the end of a connection.
 """
 
 from collections.abc import Collection
@@ -17,7 +17,7 @@ Party = int
 CHUNK = 256 * 1024
 MIN_CHUNK = 1024
 TURNS_PER_SECOND = 50
-"""The number of chunks per second on a slow link. Small chunks let connections take turns."""
+"""The number of chunks per second on a slow link. With small chunks, connections take turns."""
 
 
 class Way(NamedTuple):
@@ -59,7 +59,10 @@ class Conditions:
 
     @property
     def is_calm(self) -> bool:
-        """Whether nothing is cut or slow. Then it does not matter who opened a connection."""
+        """Whether no way is cut or slow.
+
+        Then it does not matter which party opened a connection.
+        """
         return not self._cuts and not self._slow
 
     def is_cut(self, way: Way) -> bool:

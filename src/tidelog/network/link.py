@@ -76,7 +76,10 @@ class Link:
         return False
 
     def take(self, sock: socket.socket, conditions: Conditions, now: float) -> bool:
-        """Read from this socket; return True if the node ended its stream before the dialler."""
+        """Read from this socket.
+
+        Return True if the node has ended its stream before the dialler has.
+        """
         for flow in self._flows:
             if flow.source is sock and flow.wants_to_take(conditions, now):
                 try:

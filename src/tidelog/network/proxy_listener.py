@@ -1,7 +1,7 @@
 """The proxy in front of one listener of a node. The proxy listens only while the node listens.
 
-If the proxy listened longer than its node, it would accept connections to a dead node. Such
-connections must be refused.
+Connections to a dead node must be refused. If the proxy listened longer than its node, it would
+accept them.
 """
 
 import socket

@@ -15,7 +15,7 @@ from tidelog.network.proxy_listener import Place, ProxyListener
 LOOK_SECONDS = 0.01
 """How often the loop checks which nodes listen, while at least one proxy is closed."""
 LOOK_SHARE = 10
-"""With many connections a check is slow. Checks take at most about 1/LOOK_SHARE of the time."""
+"""Checks are slow with many connections. They take at most about 1/LOOK_SHARE of the time."""
 
 Handler = Callable[[socket.socket, int], None]
 

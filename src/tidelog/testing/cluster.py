@@ -157,7 +157,10 @@ class Cluster(ClusterView):
         return self.layout.port(self.nodes[node].node_id)
 
     def port_to_ask(self, node: NodeId) -> int:
-        """The node's own port, to save CPU, or the proxy's port if the node is cut off."""
+        """The proxy's port if the node is cut off.
+
+        Otherwise the node's own port, which saves CPU.
+        """
         is_past = self.layout.has_proxies and node not in self._cut_off
         return self.port(node) + (len(self.nodes) if is_past else 0)
 

@@ -85,7 +85,7 @@ def tidelog_cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[
 def tidelog_shared_cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    """A running cluster for all tests; each test finds it repaired and without topics."""
+    """A running cluster for all tests. Before each test, it is repaired and has no topics."""
     brokers = request.config.getoption("--tidelog-brokers")
     cluster = Cluster(brokers, directory=tmp_path_factory.mktemp("tidelog"))
     request.session.stash[_shared_cluster] = cluster

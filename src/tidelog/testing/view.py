@@ -168,9 +168,10 @@ class ClusterView(ABC):
         )
 
     def _is_known(self, topic: str) -> bool:
-        """Whether each node with a replica has the topic in its metadata, if the node is awake.
+        """Whether all running nodes with a replica have the topic in their metadata.
 
-        A new partition starts with all replicas in sync, before their nodes know it.
+        This needs its own check. A new partition starts with all replicas in sync, even before
+        their nodes know the partition.
         """
         found = self._topic(topic)
         nodes = {node for one in found.values() for node in one.replica_nodes}
