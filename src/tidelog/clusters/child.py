@@ -61,7 +61,7 @@ class Child:
         return "up" if self.is_ready else "starting"
 
     def fileno(self) -> int:
-        """The descriptor to watch: readable when the child is ready, or has ended."""
+        """The descriptor to watch. It becomes readable when the child is ready or has ended."""
         return self._channel.fileno()
 
     def hear(self) -> bool:

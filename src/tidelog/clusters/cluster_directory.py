@@ -126,9 +126,9 @@ class ClusterDirectory:
     def _check_missing(self, brokers: int, whole: Mapping[NodeId, NodeDirectory]) -> list[str]:
         """Warn about missing node directories; refuse a start if no majority is left (F40).
 
-        A controller with an empty directory does not vote before it has copied the log, so a
-        minority of nodes may start empty. If more directories are missing, the last copies of
-        committed metadata may be lost.
+        A controller with an empty directory does not vote before it has copied the log. So a
+        minority of the nodes may start with empty directories. If more directories are missing, the
+        last copies of committed metadata may be lost.
         """
         missing = [node for node in range(1, brokers + 1) if node not in whole]
         if not missing or not any(one.metadata_log.exists() for one in whole.values()):
@@ -230,7 +230,7 @@ def _read(path: Path) -> NodeDirectory:
 
 
 def _identity(data: Path) -> dict[str, str] | None:
-    """Read the copy of meta.properties if the copy is valid, as a node does; else the file."""
+    """Read the copy of meta.properties if it is valid, as a node does. Otherwise read the file."""
     copy = data / META_PROPERTIES_COPY
     meta = decode_meta_copy(copy.read_bytes()) if copy.is_file() else None
     if meta is not None:

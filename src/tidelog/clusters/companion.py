@@ -1,7 +1,7 @@
 """A program that runs beside the nodes of a cluster, and is started again when it ends.
 
-It has its own process group, so that Ctrl-C reaches only the supervisor, which stops it before the
-nodes. If the supervisor dies, the system sends SIGTERM to the program.
+The program has its own process group, so Ctrl-C reaches only the supervisor. The supervisor stops
+the program before the nodes. If the supervisor dies, the system sends SIGTERM to the program.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ def _end_with_parent() -> None:
 
 
 class Companion:
-    """The program, started by `start`, and again some time after each end."""
+    """The program. `start` starts it, and it is started again some time after each end."""
 
     def __init__(self, name: str, argv: Sequence[str], log_file: Path | None) -> None:
         """Without a log file, the program writes to stderr."""
@@ -67,7 +67,7 @@ class Companion:
         return os.pidfd_open(self._process.pid)
 
     def stop(self) -> None:
-        """Ask the program to end, and do not start it again."""
+        """Ask the program to end. It is not started again."""
         self._is_stopping, self.restart_at = True, None
         if self._process is not None:
             self._process.terminate()

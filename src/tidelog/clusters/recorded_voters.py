@@ -10,7 +10,10 @@ from tidelog.replication.quorum.voters import DYNAMIC, VoterMembership
 
 
 def recorded_voters(directory: Path) -> dict[NodeId, str]:
-    """`host:port` of each voter by node id. Empty with kraft.version 0, which records no voters."""
+    """`host:port` of each voter by node id.
+
+    Empty at kraft.version 0, where no voters are recorded.
+    """
     known = VoterMembership()
     for path in [*sorted(directory.glob("*.checkpoint")), *sorted(directory.glob("*.log"))]:
         known = _read(memoryview(path.read_bytes()), known)

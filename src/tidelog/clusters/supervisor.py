@@ -133,7 +133,7 @@ class Supervisor:
         )
 
     def _next_restart(self) -> float | None:
-        """The seconds until the next restart; None if no process awaits one."""
+        """The seconds until the next restart. None if no process awaits a restart."""
         starts = [node.restart_at for node in self._nodes.values()]
         starts += [self._companion.restart_at] if self._companion is not None else []
         due = [start for start in starts if start is not None]
@@ -157,7 +157,10 @@ class Supervisor:
         self._interrupts = 0
 
     def _stop(self) -> None:
-        """Stop the program beside the nodes, and then the nodes. A second call does not wait."""
+        """Stop the companion program, and then the nodes.
+
+        A second call skips the controlled shutdown.
+        """
         is_first, self._is_stopping = not self._is_stopping, True
         if (companion := self._companion) is not None and companion.is_running:
             companion.stop()

@@ -3,7 +3,7 @@
 Most fields have the name of Kafka's key, with underscores instead of dots: `num_partitions` is
 num.partitions. A key has a field only if another package reads it, and a test checks this. Listener
 and voter addresses are parsed too. The effective configuration of a topic also depends on the
-image; `controller/configs/effective.py` computes it.
+image. `controller/configs/effective.py` computes the effective configuration.
 """
 
 from collections.abc import Mapping

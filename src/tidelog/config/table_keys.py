@@ -1,4 +1,7 @@
-"""The keys that make a table of a topic. Brokers check and keep them, `tidelog tables run` acts."""
+"""The keys of a topic's table.
+
+Brokers only check and store them; `tidelog tables run` uses them.
+"""
 
 from dataclasses import replace
 
@@ -39,4 +42,4 @@ _KEYS = (
 )
 
 TABLE_KEYS = tuple(replace(key, internal=True) for key in _KEYS)
-"""Internal, so that a topic without a table is described with Kafka's keys only."""
+"""The keys are internal, so that a topic without a table is described with Kafka's keys only."""

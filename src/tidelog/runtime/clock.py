@@ -23,11 +23,14 @@ class HostClock:
         return (clock_gettime_ns(CLOCK_BOOTTIME) + self._offset_ns) // 1_000_000
 
     def ahead_ms(self, now: Millis) -> Millis:
-        """How far the wall clock is ahead of `now`, which was just read from this clock."""
+        """How far the wall clock is ahead of `now`.
+
+        The caller has just read `now` from this clock.
+        """
         return time_ns() // 1_000_000 - now
 
     def moved(self, now: Millis) -> Millis | None:
-        """How far the wall clock is ahead; None if the last report had almost the same value."""
+        """How far the wall clock is ahead. None if the last result was almost the same."""
         ahead_ms = self.ahead_ms(now)
         if -SLACK_MS < ahead_ms - self._reported_ms < SLACK_MS:
             return None

@@ -15,7 +15,7 @@ class SystemDice:
 
     def below(self, bound: int) -> int:
         assert bound > 0
-        # 64 bits more than needed keep the bias of the modulo below one in 2**64.
+        # Draw 64 bits more than needed, so that the bias of the modulo stays below one in 2**64.
         size = bound.bit_length() // 8 + 9
         return int.from_bytes(os.urandom(size), "big") % bound
 

@@ -11,8 +11,8 @@ from tidelog.model.outbound import Run
 from tidelog.runtime.workers import Workers
 
 THREADS = {Work.FLUSH: 4, Work.COMPUTE: 1, Work.LOAD: 1}
-"""The number of threads per kind of work. A second COMPUTE or LOAD thread would only take
-interpreter time from the node.
+"""The number of threads per kind of work. COMPUTE and LOAD have one thread, because a second thread
+would only take interpreter time from the node.
 """
 
 log = logging.getLogger(__name__)

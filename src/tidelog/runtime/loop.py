@@ -5,7 +5,7 @@ A pass waits for events, passes received frames to the node, runs due timers and
 Invariants: in one pass, a connection gets one read and at most `FRAMES_PER_PASS` frames. Once the
 pass has taken `SHARED_MS`, each further connection gets only one frame. A connection with slow
 requests is served last. For every connection, the node gets `Connected` first and `Disconnected`
-last. The host passes one event at a time to the node, and waits until this call returns.
+last. The host passes events to the node one at a time.
 """
 
 import logging

@@ -85,8 +85,8 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
     try:
         return host.run(ready)
     finally:
-        # Do not release the locks. The process holds the locks until it ends. When the next process
-        # gets the locks, the ports are therefore free.
+        # Do not release the locks here. They are released when the process ends, which also frees
+        # its ports. So a process that gets the locks finds the ports free.
         signal.set_wakeup_fd(-1)
 
 

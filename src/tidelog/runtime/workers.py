@@ -27,7 +27,7 @@ class Workers:
 
     def submit(self, job: Job, then: Then) -> None:
         if len(self._threads) < self._limit:
-            # A daemon thread, because a hanging disk must not keep the process from ending.
+            # Use daemon threads, because a hanging disk must not keep the process from ending.
             thread = Thread(target=self._work, daemon=True)
             try:
                 thread.start()
@@ -54,7 +54,7 @@ class Workers:
     def _work(self) -> None:
         while (work := self._jobs.get()) is not None:
             self._do(*work)
-            # A worker may idle for long, and must not keep the files of its last job open.
+            # Drop the job, because an idle worker must not keep the files of its last job open.
             work = None
 
     def _do(self, job: Job, then: Then) -> None:

@@ -2,9 +2,9 @@
 
 Invariant: the number of open descriptors is bounded, however many files are in use. A file opens
 its descriptor on demand. Beyond a limit, the disk closes the descriptors that were used least
-recently. A file without a descriptor stays usable, because the file opens its path again on demand.
-The disk updates this path on a rename. Before the path is removed, the file opens a descriptor and
-keeps it. A descriptor is closed when its last holder releases it.
+recently. A file without a descriptor stays usable, because it opens its path again on demand. On a
+rename, the disk updates the path in the file. Before a path is removed, its file opens a descriptor
+and keeps it. A descriptor is closed when its last holder releases it.
 
 Only the thread that owns the disk takes a descriptor away from a file. Other threads may call
 `File.read` and `File.sync`, and `Disk.write_file` for a path that has no other user. If the system
@@ -86,7 +86,8 @@ class RealFile:
         size = self.size
         total = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
         try:
-            # With an explicit position, the next append overwrites the bytes of a failed append.
+            # Write at an explicit position, so that the next append overwrites the bytes of a
+            # failed one.
             written = os.pwritev(descriptor.number, chunks[:_MAX_CHUNKS], size)
             if written != total:
                 rest = memoryview(b"".join(chunks))[written:]
@@ -251,7 +252,7 @@ class RealDisk:
             return self._reserve.retry(lambda: os.open(full, flags, 0o644))
 
     def _give_back(self) -> int:
-        """Close the descriptors of half of the files, which reopen on demand; returns how many."""
+        """Close the descriptors of half of the files. Files reopen on demand. Returns how many."""
         given, half = 0, len(self._open) // 2
         while self._open and not (given and len(self._open) <= half):
             file = self._open.popleft()()

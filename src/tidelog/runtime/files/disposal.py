@@ -20,7 +20,7 @@ def close_elsewhere(number: int) -> None:
     try:
         with _start:
             if not _threads:
-                # A daemon thread, because the kernel frees the blocks if the process ends earlier.
+                # Use a daemon thread. If the process ends earlier, the kernel frees the blocks.
                 thread = Thread(target=_work, name="disposal", daemon=True)
                 thread.start()
                 _threads.append(thread)

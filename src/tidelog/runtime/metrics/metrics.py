@@ -17,7 +17,7 @@ PATIENCE_SECONDS = 5.0
 log = logging.getLogger(__name__)
 
 RunSoon = Callable[[Callable[[], None]], None]
-"""Schedules a call in the loop's thread."""
+"""A function that schedules a call in the loop's thread."""
 
 
 def serve(host: str, port: int, look: Callable[[], list[Metric]], run_soon: RunSoon) -> None:

@@ -150,7 +150,10 @@ class Connection:
             self.waits_for = SOCKET
 
     def cold_read(self) -> Callable[[], None]:
-        """A job for another thread: read the next slice into the page cache before it is sent."""
+        """A job for another thread.
+
+        It reads the next slice into the page cache before it is sent.
+        """
         head = self.waiting[0]
         assert isinstance(head, FileSlice)
 

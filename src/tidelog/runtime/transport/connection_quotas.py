@@ -2,10 +2,10 @@
 
 `ConnectionQuotas` only counts connections. The module `listeners` accepts connections, and the
 module `connections` closes them. As in Kafka, a connection over max.connections waits in the
-kernel's queue, and a connection over max.connections.per.ip is closed at once. An inter-broker
-listener that is separate from the client listeners does not wait for max.connections. Instead,
-connections of client listeners are closed to make room for inter-broker connections. Controller
-listeners are counted separately, because in Kafka they belong to another server.
+kernel's queue, and a connection over max.connections.per.ip is closed at once. If the inter-broker
+listener is separate from the client listeners, its connections never wait. Instead, connections of
+client listeners are closed to make room. Controller listeners are counted separately, because in
+Kafka they belong to another server.
 """
 
 import socket

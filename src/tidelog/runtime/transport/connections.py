@@ -35,8 +35,9 @@ SILENT_MS: Millis = 250
 """When descriptors run out, the host first closes clients that have sent no request within this
 time after they connected."""
 SPARED_IDLE_MS: Millis = 60_000
-"""After them, the host closes clients that have been idle for this long. Kafka clients
-reconnect."""
+"""If this is not enough, the host closes clients that have been idle for this long. Kafka clients
+reconnect.
+"""
 
 FEWER_READ_BYTES, FEWEST_READ_BYTES = 16 * 1024, 4 * 1024
 """How many bytes to read from a connection at once, while held or half-received requests take much
@@ -191,7 +192,7 @@ class Connections:
             self.check_at = min(self.check_at, self.now + CHECK_MS)
 
     def resume_first(self, conns: list[Connection]) -> None:
-        """Put these connections first in the next pass; this pass has no time left for them."""
+        """Serve these connections first in the next pass. This pass has no time left for them."""
         self._holding[:0] = conns
 
     def release(self, conn: Connection) -> None:
@@ -231,8 +232,8 @@ class Connections:
         """Let epoll watch for the events that the connection can handle now.
 
         When a connection is muted or gets held frames, epoll still watches its input. The loop
-        calls this method only when input arrives, because most connections can be read again before
-        that.
+        calls this method only if input arrives meanwhile. Usually the connection can be read again
+        before that, and the call is saved.
         """
         interest = (0 if conn.muted or conn.held is not None else _IN) | (
             _OUT if conn.waits_for == SOCKET else 0

@@ -1,9 +1,9 @@
 """Bounds the memory of half-received requests of all clients together (F65).
 
 Many clients may announce large requests and send them slowly. Over the limit, only the connection
-whose request began first is read. All other connections wait until there is room. While connections
-wait, connections whose requests began some time ago are closed, the oldest first, until there is
-room again. The connection that is read is kept while it makes progress.
+whose request began first is read. All other connections wait until there is room. If connections
+have to wait, those whose requests began some time ago are closed, the oldest first, until there is
+room again. The one connection that is read is kept while it makes progress.
 """
 
 from typing import NamedTuple
