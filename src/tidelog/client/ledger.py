@@ -2,9 +2,9 @@
 
 Each line is a JSON object for one record: topic, partition, offset, key (base64, or null), checksum
 of key and value, and the time of the acknowledgement (acked_at, ms since 1970). The lines of one
-acknowledgement are appended in one write before the next request is sent. Every record in a ledger
-was therefore acknowledged. If the producer is killed, at most one line is incomplete, and readers
-skip this line.
+acknowledgement are appended in one write, before the next request is sent. A ledger contains only
+acknowledged records. If the producer is killed, at most one line is incomplete, and readers skip
+this line.
 """
 
 import json

@@ -50,7 +50,7 @@ def describe_quorum(client: Client, *, controllers: bool = False) -> DescribeQuo
     try:
         answer = client.ask(_QUESTION, DescribeQuorumResponse)
     except UserError:
-        # If a broker finds no controller, it does not answer before the request times out.
+        # If a broker finds no controller, it sends no answer, and the request times out.
         raise _without_leader(client, controllers) from None
     if (error := _error(answer)) is ErrorCode.none:
         return answer

@@ -1,8 +1,8 @@
 """The effects that a request handler may request from its node.
 
 A handler is a generator. It yields an effect and is resumed with the effect's result, which the
-effect's docstring names after `->`. In the end, the handler returns the response. While a handler
-waits (for acks, for records, for a metadata commit), it is not resumed, so a parked request costs
+effect's docstring names after `->`. At its end, the handler returns the response. A handler that
+waits for acks, records or a metadata commit is not resumed until then, so a parked request costs
 nothing.
 """
 

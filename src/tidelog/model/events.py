@@ -1,6 +1,6 @@
 """The events that a host delivers to a node.
 
-They have slots, because every request creates some.
+The classes have slots, because every request creates some events.
 """
 
 from dataclasses import dataclass

@@ -27,9 +27,9 @@ class Work(Enum):
     """Kinds of work. Each kind has its own threads, so that no kind delays another."""
 
     FLUSH = "flush"
-    """Work that waits for the disk. Acknowledgements depend on it."""
+    """Work that waits for the disk. Acknowledgements depend on this work."""
     COMPUTE = "compute"
-    """Work that needs the processor and reads little. A request waits for it."""
+    """Work that needs the processor and reads little. A request waits for its result."""
     LOAD = "load"
     """Work that may take seconds. Requests that depend on it get a retriable error."""
 

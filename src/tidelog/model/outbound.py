@@ -21,7 +21,7 @@ class Send:
 
 @dataclass(slots=True)
 class CloseConnection:
-    """Close once all queued bytes are sent. The reason is logged once, with the peer's address."""
+    """Close the connection once all queued bytes are sent. The reason is logged once."""
 
     conn: ConnId
     reason: str
@@ -64,7 +64,7 @@ class Cancel:
 
 @dataclass(slots=True)
 class Connect:
-    """Open a connection under this negative id; answered by `PeerConnected` or `ConnectFailed`.
+    """Open a connection under this negative id. The answer is `PeerConnected` or `ConnectFailed`.
 
     An open connection is used like any other, with `Send` and `FrameReceived`. When the connection
     ends, the host delivers `Disconnected`, unless the node closed the connection. If the host

@@ -20,7 +20,7 @@ class WatchListener(Protocol):
     """An object that a partition notifies: a parked fetch, or a session with the partition."""
 
     def mark(self) -> None:
-        """Note that the partition may have a new result; this alone does not wake a fetch."""
+        """Note that the partition may have a new result. `mark` does not wake a fetch."""
 
     @property
     def waiting(self) -> Iterable["ParkedFetch"]:
@@ -41,7 +41,7 @@ class WatchedPartition(Protocol):
     """A partition that can be watched."""
 
     def fetched_at_end(self, watch: "PartitionWatch") -> None:
-        """Record that every fetch of the session until now found the partition at rest."""
+        """Record that all fetches of the session so far have found the partition at rest."""
 
     def unwatch(self, watch: "PartitionWatch") -> None: ...
 
@@ -121,7 +121,7 @@ class PartitionWatch:
         return self.session.waiting if self.session is not None else ()
 
     def rest(self) -> None:
-        """Mark the partition as at rest; the client is up to date, and there is nothing to read."""
+        """Mark the partition as at rest, because the client has everything that can be read."""
         if self.session is not None:
             self.session.moved.pop(self, None)
 

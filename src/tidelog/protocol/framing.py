@@ -16,9 +16,10 @@ a buffer of its own. A frame is valid until the host receives the next bytes. A 
 `SHARED_BYTES` is valid as long as a view of it exists.
 
 Invariants: between frames a splitter holds no buffer. Inside a frame, a splitter reuses an existing
-buffer or allocates at most `GROWTH` times the bytes received, whatever length the frame claims.
-Each byte is copied at most a few times. For a frame larger than `SPARE_BYTES`, the system allocates
-memory page by page as bytes are written, and frees the memory with the frame's last view.
+buffer, or allocates at most `GROWTH` times the bytes received. The length that the frame claims
+does not matter. Each byte is copied at most a few times. For a frame larger than `SPARE_BYTES`, the
+system allocates memory page by page as bytes are written, and frees the memory with the frame's
+last view.
 """
 
 from collections.abc import Mapping

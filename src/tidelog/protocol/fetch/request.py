@@ -48,7 +48,7 @@ _LOG_START, _SESSIONS, _LEADER_EPOCH, _RACK = 5, 7, 9, 11
 _FLEXIBLE, _TOPIC_IDS, _REPLICA_STATE, _DIRECTORY, _HIGH_WATERMARK = 12, 13, 15, 17, 18
 
 NO_HIGH_WATERMARK: Offset = 2**63 - 1
-"""The value of a follower that does not report its high watermark."""
+"""The high watermark in the request of a follower that does not report it."""
 
 _PARTITION = Struct(">iiqiqi")
 _PARTITION_V4 = Struct(">iqi")
@@ -58,7 +58,7 @@ _LIMITS = Struct(">iiib")
 _SESSION = Struct(">ii")
 _REPLICA = Struct(">iq")
 _REPLICA_TAG = Struct(">BBBiqB")
-"""The tagged fields of a follower's request whose only tagged field is the replica state."""
+"""The tagged fields of a follower's request, if the replica state is the only tagged field."""
 _OFFSET = Struct(">q")
 _NO_REPLICA = (NO_NODE, -1)
 

@@ -170,7 +170,7 @@ def _flat_reader(field: MessageField, flexible: bool) -> Reader:
 def _stepped_field(
     field: MessageField, flexible: bool
 ) -> tuple[Reader | None, SteppedReader | None]:
-    """The reader of a field: a `Reader` or a `SteppedReader`. The other result is None."""
+    """The reader of a field, which is a `Reader` or a `SteppedReader`. The other result is None."""
     if field.is_array:
         if field.entity is None:
             return None, _flat_array(field, _primitive(field, flexible), 1, flexible)

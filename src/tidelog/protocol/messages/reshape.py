@@ -1,4 +1,4 @@
-"""If the structure of a message changed, converts old versions to the canonical shape, and back.
+"""Converts messages whose structure has changed from old versions to the canonical shape, and back.
 
 In most cases a single value became a list. Each entry of `RESHAPES` names kio's class as
 `api.kind.Class`, the versions that have the old shape, and two functions that return the fields to

@@ -22,7 +22,7 @@ SteppedWriter: TypeAlias = Callable[[bytearray, Any, Meter], Steps[None]]
 """As `Writer`, in slices, for types with arrays."""
 
 _Pair: TypeAlias = tuple[Writer | None, SteppedWriter | None]
-"""Either a `Writer` or a `SteppedWriter`; the other one is None."""
+"""A `Writer` or a `SteppedWriter`. The other of the two is None."""
 
 _NO_UUID = bytes(16)
 _MILLISECOND = timedelta(milliseconds=1)
