@@ -1,10 +1,10 @@
 """Builds the parts of a node, from bottom to top.
 
 A part takes the parts below it as arguments. The controller client and the active controller need
-each other. The log directories and the handler of their failures also need each other. When both
-parts of a pair exist, `build_node` sets an attribute of one part to the other part. The broker is
-created before its parts and connects them. Nothing is sent while a node is assembled, and no timer
-is set.
+each other. The log directories and the handler of their failures also need each other. `build_node`
+first creates both parts of such a pair, and then sets an attribute of one part to the other part.
+The broker is created before its parts and connects them. Nothing is sent while a node is assembled,
+and no timer is set.
 """
 
 from collections.abc import Callable, Sequence

@@ -35,9 +35,9 @@ class Unanswered:
 
 
 Encode: TypeAlias = Callable[[int], list[Chunk]]
-"""Encodes the whole request frame with this correlation id."""
+"""A function that encodes the whole request frame with this correlation id."""
 Decode: TypeAlias = Callable[[memoryview], Any]
-"""Decodes the answer in a frame. It changes nothing else."""
+"""A function that decodes the answer in a frame. It changes nothing else."""
 Done: TypeAlias = Callable[[Any], None]
 """Called once from the ready queue, with the result of `Decode` or with `Unanswered`.
 
@@ -65,7 +65,7 @@ PROBE_MS: Millis = 500
 
 
 def ignore_refusal() -> None:
-    """Do nothing; used for a channel whose caller retries after its own timer."""
+    """Do nothing. Used for a channel whose caller retries after its own timer."""
 
 
 class _Pending:

@@ -1,7 +1,7 @@
 """The node's timers: the host reads the next deadline and fires the timers that are due.
 
-Invariant: at most about half of the timers in the heap are cancelled ones, however distant their
-deadlines are. Long timeouts that are cancelled early therefore do not accumulate.
+Invariant: at most about half of the timers in the heap are cancelled. So cancelled timers do not
+accumulate, even if their deadlines are far away.
 """
 
 from collections.abc import Callable

@@ -89,16 +89,16 @@ class ActiveController:
         if (sign := self._quorum.machine.last_sign) is not None:
             self._signs[sign[0]] = sign[1]
         if self.predecessor != self._settings.node_id:
-            # The previous leader was unreachable, because otherwise it would still lead. If that
-            # leader is alive, it sends a heartbeat to this controller at once. If that heartbeat is
-            # late, the broker is fenced, and the heartbeat unfences it again.
+            # The previous leader was unreachable, because otherwise it would still lead. If it is
+            # alive, it sends a heartbeat to this controller at once. If the heartbeat is late, the
+            # broker is fenced first, and unfenced when the heartbeat arrives.
             interval = self._settings.broker_heartbeat_interval_ms
             self._liveness.expect_soon(self.predecessor, self._clock.now, interval)
         self.predecessor = self._settings.node_id
         self._keep_watch()
         for broker in unfenced:
-            # The previous controller's machine may have failed, with other brokers on it, so probe
-            # all brokers.
+            # Probe all brokers, because the machine of the previous controller may have failed, and
+            # other brokers may have run on it.
             if broker != self._settings.node_id:
                 self._probe(broker)
         if self._settings.auto_leader_rebalance_enable:

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class Submit(Protocol):
-    """Sends a request to the active controller."""
+    """A function that sends a request to the active controller."""
 
     def __call__(
         self, message: Any, resume: Callable[[Any], None], patience_ms: Millis | None = None
@@ -182,7 +182,7 @@ class Lifecycle:
             self._beat()
 
     def ask_to_be_unfenced(self) -> None:
-        """Ask to be unfenced now, before the next periodic heartbeat, because every log is open."""
+        """Ask at once to be unfenced, because every log is open now."""
         if not self.may_be_unfenced:
             self.may_be_unfenced = True
             if self.epoch >= 0 and not self.is_unfenced:
@@ -195,7 +195,7 @@ class Lifecycle:
 
     @property
     def is_cut_off(self) -> bool:
-        """True if no controller has answered within the session timeout.
+        """Whether no controller has answered within the session timeout.
 
         The controller may then have fenced this broker.
         """

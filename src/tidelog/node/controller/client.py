@@ -170,7 +170,7 @@ class _Submission:
     deadline: Millis
     is_clients: bool = False
     losses: int = 0
-    """How often the connection was lost during this request; the request may be the cause."""
+    """How often the connection was lost during this request. The request may be the cause."""
 
     @property
     def retry_ms(self) -> Millis:

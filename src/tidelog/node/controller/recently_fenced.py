@@ -2,8 +2,8 @@
 
 A client that loses its connection to a broker requests metadata at once, often before a new leader
 is elected. If the response names the old leader, librdkafka waits about a second before it asks
-again. Therefore, a response that would name a leader whose connection was just lost waits for the
-election, which takes about 20 ms.
+again. So if a node has just lost its connection to a leader, responses that would name this leader
+wait for the election. The election takes about 20 ms.
 
 A client forgets a broker that is missing from a response. librdkafka (seen in 2.16) then also
 forgets the new leader of that broker's partitions, and again waits a second. Therefore, a fenced
@@ -62,7 +62,7 @@ class RecentlyFencedBrokers:
     def wait(self, topics: Collection[str] | None, resume: Resume) -> tuple[NodeId, ...] | Parked:
         """Return the recently fenced brokers.
 
-        If the connection to a leader of these topics was just lost, park the request first.
+        If the connection to a leader of these topics was just lost, the request is parked first.
         """
         if not self._names_lost(topics):
             return self._gone()

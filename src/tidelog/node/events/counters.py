@@ -54,7 +54,7 @@ class Counters:
         self.requests: defaultdict[int, RequestTimes] = defaultdict(RequestTimes)
         """Request durations by API key."""
         self.isr_shrinks = 0
-        """Shrinks that this node requested as leader and that the controller accepted."""
+        """Shrinks of in-sync sets that this leader requested and the controller accepted."""
         self.isr_expands = 0
         self.failed_isr_updates = 0
         self.elections = 0

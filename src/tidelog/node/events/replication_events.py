@@ -2,8 +2,8 @@
 
 Invariant: recording an event never blocks. The events of a controller's decision are derived later,
 at most `PER_SLICE` at a time. The queue is bounded. If the topic cannot be written, the oldest
-events are dropped, counted and logged. Events about the topic itself are recorded too, except for
-its replica states, because each written event changes these states.
+events are dropped, counted and logged. Events about the event topic itself are recorded too, except
+for its replica states. Each written event changes these states, so recording them would never end.
 """
 
 import logging
@@ -92,7 +92,10 @@ class ReplicationEvents:
         self._enqueue(self._clock.wall, event)
 
     def drain(self, then: Callable[[], None]) -> None:
-        """Call `then`, which ends the node, when all events are written or after `DRAIN_MS`."""
+        """Wait until all events are written, at most `DRAIN_MS`.
+
+        Then call `then`, which ends the node.
+        """
         self._after = then
         self._timers.at(self._clock.now + DRAIN_MS, self._end)
         self._maybe_end()

@@ -6,7 +6,7 @@ from tidelog.replication.isr.follower import PartitionFollower
 
 
 class Followed(PartitionFollower):
-    """The state machine of a follower, with the replica on which its effects are carried out."""
+    """The state machine of a follower, and the replica that its effects change."""
 
     __slots__ = ("replica",)
 

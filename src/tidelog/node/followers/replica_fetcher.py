@@ -165,7 +165,7 @@ class ReplicaFetcher:
         self._channel.request(encode, _DECODE, self._answered, settings.replica_socket_timeout_ms)
 
     def _nudge_leader(self) -> None:
-        """Make the leader answer the fetch under way, because there are new partitions to fetch.
+        """Make the leader answer the current fetch now, because there are new partitions to fetch.
 
         The leader may hold that fetch until replica.fetch.wait.max.ms has passed. If another
         request arrives on the same connection, the leader answers the fetch at once.
@@ -369,14 +369,14 @@ class ReplicaFetcher:
             self._carry_out(followed, backs_off)
 
     def _leave_out_until(self, followed: Followed, time: Millis) -> None:
-        """Leave the partition out of fetches until this time, or until its assignment changes."""
+        """Leave the partition out of fetches until this time or a change of its assignment."""
         self._forget(followed)
         self._timers.at(time, self._fetch)
 
     def _forget(self, followed: Followed) -> None:
         """Remove the partition from the leader's session.
 
-        New records of the partition then do not make the leader answer a waiting fetch.
+        The leader then no longer answers a waiting fetch because of new records in the partition.
         """
         if followed.is_in_session:
             self._forgotten[followed.key] = None

@@ -39,8 +39,9 @@ class Segments(NamedTuple):
     broken: str
     """A description of the damage after the valid part; empty if there is none."""
     has_more: bool
-    """Whether valid batches follow the damage. If so, the damage is not a torn write, because a
-    crash tears only the last batches of a log."""
+    """Whether valid batches follow the damage. If so, the damage does not come from a crash,
+    because a crash tears only the last batches of a log.
+    """
 
     def epoch_at(self, offset: Offset) -> LeaderEpoch | None:
         """The epoch of an offset; None outside of the valid part."""
@@ -61,7 +62,7 @@ class Examined(NamedTuple):
 
     @property
     def end(self) -> LogEnd:
-        """The end of the snapshot or of the log, whichever is later.
+        """The later of the two ends: that of the snapshot and that of the log.
 
         If records are missing between the snapshot and the log, the log does not count.
         """

@@ -1,7 +1,7 @@
 """The file `metadata-log-mark`: the log end that this node's metadata log has reached.
 
-If the metadata log has lost its last batches, it looks like a log that was never longer. The mark
-shows that the log was longer. A voter may have acknowledged the lost records, so its vote must not
+A metadata log that has lost its last batches looks like a log that never had them. The mark shows
+how far the log once reached. A voter may have acknowledged the lost records, so its vote must not
 elect a leader that lacks these records (F40, F57). The mark also contains the newest epoch of
 `quorum-state` and the checksums of the snapshots. docs/adr/0018 has the rules.
 
@@ -108,7 +108,7 @@ class MetadataMark:
         self._change(replace(self.now, end=end, is_fresh=is_fresh), durable=True)
 
     def reached(self, end: LogEnd) -> None:
-        """If the mark is not higher, record that the log is synced up to `end`."""
+        """Record that the log is synced up to `end`, unless the mark is already higher."""
         if end >= self.now.end:
             self._change(replace(self.now, end=end, is_fresh=False))
 

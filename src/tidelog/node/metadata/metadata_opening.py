@@ -130,7 +130,7 @@ class MetadataOpening:
         return ""
 
     def _is_below_what_was_synced(self, found: Examined) -> bool:
-        """Whether the damaged part had been synced; if not, a crash has torn the last write."""
+        """Whether the damaged part had been synced. If not, a crash has torn the last write."""
         end, mark = found.segments.end, self._mark.found
         if end.offset < self._directory.recovery_point(METADATA_PARTITION):
             return True

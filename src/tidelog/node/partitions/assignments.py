@@ -74,7 +74,7 @@ class Assignments:
         self._storage_failed = storage_failed
         self._behind: dict[TopicPartition, bool] = {}
         """Partitions to update. The value is True if committed records changed the partition, and
-        False if a snapshot did.
+        False if a snapshot changed it.
         """
         self._lost: dict[TopicPartition, UUID] = {}
         """Replicas that have lost records, each with the directory id that was reported for it."""
@@ -268,8 +268,8 @@ class Assignments:
             log.warning(
                 "%s: leaves its in-sync set, to fetch its damaged records again", replica.partition
             )
-            # Another fetch from the log end would add the replica to the in-sync set again before
-            # its log is truncated.
+            # Stop fetching first. Otherwise another fetch from the log end would add the replica to
+            # the in-sync set again before its log is truncated.
             self._fetchers.drop(replica)
             self._report_as_lost(replica.partition)
 

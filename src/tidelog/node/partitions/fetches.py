@@ -1,4 +1,4 @@
-"""A parked fetch: it found fewer than min_bytes and waits for a change or for its timeout."""
+"""A parked fetch. It has found fewer than min_bytes, and waits for a change or its timeout."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple

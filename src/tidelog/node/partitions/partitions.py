@@ -62,7 +62,7 @@ class Partitions:
         self.offline: dict[TopicPartition, TopicId] = {}
         """Partitions that this node holds in a log directory that has failed."""
         self.cut_off_for_ms: Millis | None = None
-        """The broker session timeout, if no controller has answered for that long; else None."""
+        """The broker session timeout if no controller has answered for so long, else None."""
         self._clock = clock
         self._timers = timers
         self._storage_failed = storage_failed
@@ -163,7 +163,10 @@ class Partitions:
         acks: int,
         origin: AppendOrigin,
     ) -> tuple[AppendResult, Offset]:
-        """The result, and the offset after the batch; -1 if there is no offset to wait for."""
+        """The result, and the offset after the batch.
+
+        The offset is -1 if there is nothing to wait for.
+        """
         leader = replica.leader if replica is not None else None
         if replica is None or leader is None:
             return AppendResult(self._not_led(partition)), -1
@@ -263,7 +266,7 @@ class Partitions:
             fetch.drop()
 
     def _prove(self, effect: FetchBatches) -> None:
-        """Record a follower's progress: a follower that fetches from offset N holds all below N."""
+        """Record a follower's progress. A follower that fetches from offset N holds all below N."""
         broker = self.image.brokers.get(effect.replica)
         if broker is not None and 0 <= effect.replica_epoch < broker.epoch:
             return  # from an earlier run of the broker, whose log may have lost records since (F15)
@@ -318,7 +321,7 @@ class Partitions:
         return self._read_replicas.is_news(self._replicas[read.partition], follower)
 
     def _is_out_of_touch(self, replica: Replica) -> bool:
-        """True if no controller answers and an in-sync follower has stopped fetching."""
+        """Whether no controller answers and an in-sync follower has stopped fetching."""
         return self.cut_off_for_ms is not None and replica.has_stuck_follower(self.cut_off_for_ms)
 
     def fail_blocked_writes(self, cut_off_for_ms: Millis | None) -> None:

@@ -32,7 +32,10 @@ def not_a_replica(read: PartitionFetch) -> ErrorCode:
 
 
 def divergence_of(replica: Replica, read: PartitionFetch) -> EpochEnd | ErrorCode | None:
-    """Where the reader's log diverges; None if the logs agree or the fetch has no last epoch."""
+    """Where the reader's log diverges.
+
+    None if the logs agree, or if the fetch has no last epoch.
+    """
     last, log = read.last_fetched_epoch, replica.log
     if last == NO_EPOCH:
         return None

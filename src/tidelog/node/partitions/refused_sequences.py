@@ -1,4 +1,4 @@
-"""Batches of idempotent producers that this broker refused because it did not lead the partition.
+"""Remembers batches of idempotent producers that were refused because this broker did not lead.
 
 A client sends several batches of a partition before the first is answered. If the broker becomes
 the leader between two batches, it has refused the first batch, and finds a gap before the sequence
@@ -42,7 +42,10 @@ class RefusedSequences:
         records: memoryview | None,
         result: tuple[AppendResult, Offset],
     ) -> tuple[AppendResult, Offset]:
-        """The result to send for a batch that was not appended; it may replace the given one."""
+        """The result to send for a batch that was not appended.
+
+        It may differ from the given one.
+        """
         error = result[0].error
         if error is ErrorCode.not_leader_or_follower:
             self._note(partition, records)

@@ -41,7 +41,7 @@ _EVERYDAY = (Produced, FollowerFetched, LagChecked)
 
 
 class Throttling(NamedTuple):
-    """Whether the topic's configuration throttles this replica, for each of its two roles."""
+    """Whether the topic's configuration throttles this replica as a leader and as a follower."""
 
     as_leader: bool = False
     as_follower: bool = False
@@ -301,7 +301,7 @@ class Replica:
     # -- deletions -------------------------------------------------------------------------------
 
     def delete_before(self, offset: Offset) -> None:
-        """Move the log start offset; followers receive the offset at once and move their own."""
+        """Move the log start offset. Followers receive the new offset at once and move theirs."""
         self.log.advance_log_start(offset)
         self.moved()
         wake_all(self._followers)
@@ -334,7 +334,10 @@ class Replica:
             self.step(event)
 
     def listen(self, listener: WatchListener, *, is_follower: bool) -> None:
-        """Wake this listener from now on: a consumer after a commit, a follower after an append."""
+        """Wake this listener from now on.
+
+        A consumer is woken by a commit, a follower by an append.
+        """
         (self._followers if is_follower else self._consumers)[listener] = None
 
     def unlisten(self, listener: WatchListener) -> None:

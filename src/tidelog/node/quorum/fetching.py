@@ -94,7 +94,7 @@ class QuorumFetching:
         self._turn = 0
         """Incremented when the leader changes, so that answers to earlier fetches are ignored."""
         self._asked = 0
-        """The turn whose fetch is under way. No second fetch is sent in the same turn, because both
+        """The turn whose fetch is under way. At most one fetch is sent per turn, because two
         fetches would return the same records.
         """
 

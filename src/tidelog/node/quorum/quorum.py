@@ -202,7 +202,7 @@ class Quorum:
         self._listener.voters_changed()
 
     def when_committed(self, done: Callable[[bool], None]) -> None:
-        """Call `done` when everything pending now is committed, which may already be so."""
+        """Call `done` when all records that are pending now are committed, perhaps already."""
         if self._pending:
             self._waiting.append((self._pending[-1][0], done))
         else:
@@ -365,7 +365,7 @@ class Quorum:
             self.when_applied(high_watermark, done)
 
     def _advance(self, to: Offset) -> None:
-        """Advance the image to `to`, with pending images or else with records from the log."""
+        """Advance the image to `to`, first with pending images, then with records of the log."""
         while self._pending and self._pending[0][0] <= to:
             self.image = self._pending.popleft()[1]
         for last, epoch, records in self._log.read(self.image.offset + 1, to):

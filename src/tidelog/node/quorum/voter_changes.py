@@ -1,9 +1,9 @@
 """AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter at the leader, and this node's own update.
 
 Each change is written as a record. A removal or an addition is answered when the record is
-committed. If the request asks for it, an addition is answered earlier, when the record is written.
-As in Kafka, an update is always answered when the record is written. If a voter finds a wrong
-endpoint in its own record, it sends an update to the leader.
+committed. A request may ask for an earlier answer to an addition, when the record is written. As in
+Kafka, an update is always answered when the record is written. If a voter finds a wrong endpoint in
+its own record, it sends an update to the leader.
 """
 
 import logging
@@ -146,7 +146,7 @@ class VoterChanges:
         return rules.refuse_any(role, quorum.kraft_version, quorum.machine.voters_offset)
 
     def _add(self, message: AddRaftVoterRequest, resume: Resume) -> None:
-        """Ask the new voter, at its own address, for its supported versions, then add it."""
+        """Ask the new voter for its supported versions, then add it."""
         outcome = self._added(message, KRAFT_VERSIONS.minimum, KRAFT_VERSIONS.maximum)
         if isinstance(outcome, VoterChangeRefused):
             resume(self._answer(message, outcome))

@@ -9,7 +9,7 @@ from tidelog.model.outbound import LimitConnections
 
 
 class ConnectionLimiting:
-    """The host starts with the limits of the configuration file, so only changes are sent."""
+    """Sends only changes, because the host starts with the limits of the configuration file."""
 
     def __init__(self, settings: BrokerSettings, emit: Callable[[LimitConnections], None]) -> None:
         self._settings = settings

@@ -40,7 +40,7 @@ from tidelog.protocol.messages.messages import (
 from tidelog.protocol.slices import Meter, Steps
 
 Execute = Callable[[Any, Resume, Request], Any]
-"""Carries out an effect; returns its result, or PARKED if `resume` gets the result later."""
+"""Carries out an effect. Returns its result, or PARKED if `resume` gets the result later."""
 
 SHORT_BYTES = 4 * 1024
 """A request up to this size is decoded at once, because it cannot have many elements."""
@@ -158,7 +158,7 @@ class Requests:
             self._queued_bytes -= size
             work.go_on()
 
-        # Requests that nodes send to a controller do not wait behind the requests of clients.
+        # Requests of other nodes to a controller go before the requests of clients.
         is_urgent = session.apis is served(ListenerKind.CONTROLLER)
         self._slices.later(first, _label(session, header), is_urgent=is_urgent)
 

@@ -9,10 +9,10 @@ from tidelog.protocol.slices import Steps
 
 
 class SlicedWork:
-    """Nothing refers back to this object, so its memory is freed as soon as the work ends.
+    """The work on one message. No reference cycle contains it, so its end frees its memory at once.
 
-    A reference cycle would keep a request of several megabytes until the garbage collector finds
-    it, and the collector rarely visits old objects (`runtime/long_collections.py`).
+    In a reference cycle, a request of several megabytes would stay in memory until the garbage
+    collector finds it, and the collector rarely visits old objects (`runtime/long_collections.py`).
     """
 
     __slots__ = ("_about", "_done", "_failed", "_session", "_slices", "_steps")

@@ -45,7 +45,7 @@ class Slices:
     def later(
         self, go_on: Callable[[], None], request: str = "", *, is_urgent: bool = False
     ) -> None:
-        """Call `go_on` in a separate turn; urgent work goes before requests that have not begun."""
+        """Call `go_on` in a separate turn. Urgent work precedes requests that have not begun."""
         is_under_way = is_urgent or self._is_in_turn
         (self._under_way if is_under_way else self._waiting).append((go_on, request))
         self._set_timer()

@@ -1,10 +1,10 @@
 """Handles a log directory whose disk fails, fills up or becomes read-only (F33).
 
-As in Kafka, the directory is out of use until the next start, whatever the error was. The reason is
-that a replica that cannot write cannot stay in sync, and another replica can take over at once.
-Requests for the replicas in the directory get KAFKA_STORAGE_ERROR, and the broker informs the
-controller. If a node loses its last directory or the directory of the metadata log, the node stops,
-because other nodes notice the end of a process at once.
+As in Kafka, the directory is out of use until the next start, whatever the error was. A replica
+that cannot write cannot stay in sync, and another replica can take over at once. Requests for the
+replicas in the directory get KAFKA_STORAGE_ERROR, and the broker informs the controller. If a node
+loses its last directory or the directory of the metadata log, the node stops. Other nodes notice
+the end of a process at once.
 
 The code that meets a failure only sets a timer, and the failure is handled when the timer fires.
 Therefore, no partition disappears in the middle of an append.

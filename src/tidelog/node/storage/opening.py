@@ -177,7 +177,7 @@ def myself(settings: BrokerSettings, meta: MetaProperties) -> Voter:
 
 
 def controller_endpoints(settings: BrokerSettings) -> tuple[tuple[str, str, int], ...]:
-    """The endpoints of this controller: from controller.quorum.voters, else its advertised ones."""
+    """This controller's endpoints, from controller.quorum.voters or from its listeners."""
     names = settings.controller_listener_names
     for voter in settings.controller_quorum_voters:
         if voter.id == settings.node_id:

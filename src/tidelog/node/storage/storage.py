@@ -54,9 +54,9 @@ class Storage:
             return
         known = self._places.get(partition)
         if known is not None:
-            # Two directories hold this partition. A move between them was interrupted after the
-            # copy was renamed, or an operator has copied the partition. The copy with the higher
-            # recovery point was in use.
+            # Two directories hold this partition. Either a move between them was interrupted after
+            # the copy was renamed, or an operator has copied the partition. Use the copy with the
+            # higher recovery point, because that copy was in use.
             held = self._directories[known].held(partition)
             poorer = known if self._directories[place].held(partition) > held else place
             name = self._directories[poorer].set_aside(partition)
@@ -218,7 +218,8 @@ class Storage:
         place = self._places.get(partition)
         if place is not None:
             if place not in self._offline:
-                # Forget the location only after deletion, because error handling needs it.
+                # Forget the location only after the deletion, because error handling needs the
+                # location.
                 self._directories[place].delete(partition, now, delay_ms)
             del self._places[partition]
             self._counts[place] -= 1

@@ -1,10 +1,10 @@
-"""Partition directories that do not match the metadata are renamed or held, never deleted (F58).
+"""Renames or holds partition directories that do not match the metadata (F58).
 
-Data is deleted only if a committed record deletes its topic, by id, or removes the replica from
-this node. Any other mismatch may be damage to the directory or to the metadata. As in Kafka, the
-directory is then renamed to `<topic>-<n>.<uuid>-stray` and kept. If no other replica is known to
-have its records, the directory is held instead. A held directory keeps its name, and is out of use
-until an operator has checked it. docs/adr/0020 has the reasons.
+Such a directory is never deleted. Data is deleted only if a committed record deletes the topic with
+this id, or removes the replica from this node. Any other mismatch may be damage to the directory or
+to the metadata. As in Kafka, the directory is then renamed to `<topic>-<n>.<uuid>-stray` and kept.
+If no other replica is known to have its records, the directory is held instead. A held directory
+keeps its name, and is out of use until an operator has checked it. docs/adr/0020 has the reasons.
 """
 
 import logging

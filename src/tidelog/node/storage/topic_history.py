@@ -1,8 +1,8 @@
 """The topic deletions that this run has read from the metadata before it opened partitions.
 
 If a partition directory has no readable topic id, it belongs to the topic in its name, unless
-another topic had this name while the node was down. In that case, the node finds the record that
-deleted the other topic when it reads the metadata at its start. A leader's snapshot may have
+another topic had this name while the node was down. If there was another topic, the metadata that
+the node reads at its start contains the record that deleted it. Only a leader's snapshot may have
 replaced this record.
 """
 
