@@ -26,7 +26,10 @@ class Encoded(NamedTuple):
 
 
 class Disconnect(NamedTuple):
-    """Returned if no response is possible; the node closes the connection and logs the reason."""
+    """Returned if no response is possible.
+
+    The node then closes the connection and logs the reason.
+    """
 
     reason: str
 
@@ -63,4 +66,4 @@ class Request:
 
 
 Handler: TypeAlias = Callable[[Request], Any]
-"""Returns a `Handling` for the node to run, or the final result directly."""
+"""A function that returns a `Handling` for the node to run, or the final result."""

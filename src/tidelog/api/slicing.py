@@ -76,7 +76,7 @@ def chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 
 class Parts(NamedTuple):
-    """The nested arrays to split in a request, and to join in its response, as field names."""
+    """The field names of the nested arrays to split in a request and to join in its response."""
 
     asked: tuple[str, ...]
     answered: tuple[str, ...]

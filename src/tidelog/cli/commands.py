@@ -60,7 +60,7 @@ COMMANDS = {
 
 
 class Commands(click.Group):
-    """A group that knows the names and summaries of its commands without importing the commands."""
+    """A group of commands. It has their names and summaries, so that it need not import them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

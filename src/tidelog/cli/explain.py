@@ -69,7 +69,10 @@ def show(lines: Iterable[str]) -> None:
 
 
 def find(subject: str, topics: Sequence[str]) -> tuple[str, int | None]:
-    """The topic, and the partition if one is named. `a-1` is a topic if a topic has this name."""
+    """The topic, and the partition if one is named.
+
+    If a topic has the name `a-1`, `a-1` means it.
+    """
     if subject in topics:
         return subject, None
     named = re.fullmatch(r"(.+)-(\d+)", subject)

@@ -32,7 +32,7 @@ def found_bootstrap() -> str:
 def found_directory() -> Path:
     """The default directory, or the directory of the only running cluster.
 
-    The second applies only if no cluster runs in the default directory.
+    The directory of the running cluster is used only if no cluster runs in the default directory.
     """
     running = running_clusters()
     if len(running) == 1 and not (DEFAULT_DIRECTORY / NAME).exists():

@@ -120,7 +120,7 @@ def look_at(client: Client, topic: str | None) -> Look:
 
 
 def _is_up(host: str, port: int) -> bool:
-    """Whether the port accepts connections. It does, even while the process is paused."""
+    """Whether the port accepts connections. The port of a paused process accepts them as well."""
     try:
         socket.create_connection((host, port), SILENCE_SECONDS).close()
     except OSError:

@@ -1,6 +1,6 @@
 """`tidelog tables`: the tables of topics. `run` keeps them with Spark, `list` shows their states.
 
-The listing needs no Spark: `run` writes its states to a file, and the cluster knows the offsets.
+The listing needs no Spark, because `run` writes the states to a file, and brokers report offsets.
 """
 
 import fcntl
@@ -35,7 +35,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def _listing(command: F) -> F:
     for option in (
         click.option("--json", "is_json", is_flag=True, help="Print a list of JSON objects."),
-        # Without a default, because `tables run` finds its cluster itself.
+        # The option has no default, because `tables run` finds its cluster itself.
         click.option(
             "--bootstrap-server",
             metavar="HOST:PORT,...",
@@ -121,7 +121,7 @@ def _default_out() -> Path | None:
 
 
 def read_states(directory: Path) -> dict[str, Any] | None:
-    """The states by topic that `tables run` has noted; None if it has noted none."""
+    """The states by topic from the file of `tables run`. None if there is no such file."""
     file = directory / STATES
     try:
         found: dict[str, Any] = json.loads(file.read_text())["tables"]
@@ -137,7 +137,7 @@ def read_states(directory: Path) -> dict[str, Any] | None:
 def _of_cluster(
     client: Client, states: Mapping[str, Any]
 ) -> tuple[dict[str, str], dict[TopicPartition, Offset]]:
-    """The mode of each topic that is configured as a table, and the ends of all tables' topics."""
+    """The mode of each topic that is configured as a table, and the log ends of these topics."""
     topics = [topic.name for topic in admin.topics(client) if not topic.is_internal]
     modes = {}
     described = describe_configs(client, ResourceType.TOPIC, topics) if topics else {}

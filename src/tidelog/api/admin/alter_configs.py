@@ -78,7 +78,7 @@ _Check = Callable[[Any, Request], _Outcome | None]
 
 
 def _alter(request: Request, check: _Check) -> Handling:
-    """Returns one outcome per resource, in order: from the broker's check or the controller."""
+    """Returns one outcome per resource, in order, from the broker's own check or the controller."""
     resources: Sequence[Any] = request.message.resources
     own = [_check_length(resource) or check(resource, request) for resource in resources]
     forwarded = tuple(

@@ -56,7 +56,10 @@ class CachedPartition(PartitionWatch):
         self.log_start_offset: Offset = NO_OFFSET
 
     def read_as(self, name: str | None) -> PartitionFetch | None:
-        """`fetch` for the topic's current name; a partition of a session keeps it in `read`."""
+        """`fetch` with the topic's current name.
+
+        A partition of a session caches the result in `read`.
+        """
         read = self.read
         if name is None:
             read = None

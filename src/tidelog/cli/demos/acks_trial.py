@@ -2,9 +2,9 @@
 
 Each combination of acks, replicas and min.insync.replicas has its own topic. One broker leads all
 topics. The network proxy holds back the followers' fetches, so only the leader gets the records.
-Then the leader is killed and stays down. What follows depends on the settings. The controller
-elects an in-sync replica, or the trial elects a replica that fell behind, or no replica is left. At
-the end, the trial compares the records that it can read with the acknowledged records.
+Then the leader is killed and stays down. Depending on the settings, the controller elects an
+in-sync replica, the trial elects a replica that fell behind, or no replica is left. At the end, the
+trial compares the records that it can read with the acknowledged records.
 
 On a busy machine, brokers may miss heartbeats. A leader or an ISR may then change before the kill.
 If that happens, the trial proves nothing and is repeated.

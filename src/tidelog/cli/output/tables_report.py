@@ -19,7 +19,7 @@ class TableRow(NamedTuple):
     rows: int
     quarantined: int
     lag: int | None
-    """The records that are not in the table; None if the cluster does not tell its offsets."""
+    """The number of records that are not in the table. None if the log end offsets are unknown."""
     last_batch: str | None
     error: str | None
 
@@ -33,7 +33,7 @@ def table_rows(
 ) -> Iterator[TableRow]:
     """A row per table. `modes` has the topics that are configured as tables.
 
-    `is_kept` tells whether a `tables run` is running.
+    `is_kept` is true if `tables run` is running.
     """
     for topic in sorted({*states, *modes}):
         known = states.get(topic, {})

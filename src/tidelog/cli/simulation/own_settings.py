@@ -1,4 +1,4 @@
-"""The settings for `tidelog whatif`: from options, or from a topic, or assumed."""
+"""The settings for `tidelog whatif`, from options or from a topic. Missing settings are assumed."""
 
 from typing import NamedTuple
 
@@ -55,7 +55,7 @@ def own_settings(
     acks: tuple[str, ...],
     topic: TopicSettings | None,
 ) -> OwnSettings:
-    """Take settings that no option gives from the topic. Assume those that are still missing."""
+    """Complete the options with the settings of the topic. Assume those that are still missing."""
     assumed = []
     if not factors:
         factors = (ASSUMED_FACTOR if topic is None else topic.replication_factor,)
