@@ -89,7 +89,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Set the state directory of this run, where each `up` registers, instead of the user's."""
+    """Let each `up` of this run register in its own state directory, not in the user's."""
     state = tempfile.mkdtemp(prefix="tidelog-state-")
     os.environ["XDG_STATE_HOME"] = state
     config.add_cleanup(lambda: shutil.rmtree(state, ignore_errors=True))
@@ -110,7 +110,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """If several processes run the tests, sort the tests, because all need the same order."""
+    """Sort the tests if several processes run them, because all processes need the same order."""
     if hasattr(config, "workerinput"):
         items.sort(key=_place)
 

@@ -70,7 +70,7 @@ def log_lines_about(broker: Broker, peer: str) -> list[str]:
 
 
 def await_room_in_the_log(broker: Broker) -> None:
-    """Wait until the broker logs little, because it limits similar lines per second."""
+    """Wait for a second with few log lines, because the broker omits similar lines over a limit."""
 
     def is_quiet() -> bool:
         second = time.strftime("%H:%M:%S")

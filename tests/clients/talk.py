@@ -211,7 +211,7 @@ def creation(name: str, partitions: int = 1, configs: dict[str, object] | None =
 def fetching(
     wanted: Iterable[tuple[Topic, list[Answer]]], partition_max_bytes: int = 1 << 20, **fields: Any
 ) -> Answer:
-    """A Fetch with the name and the id of each topic; a version encodes only one of the two."""
+    """A Fetch with the name and the id of each topic. Each version encodes only one of the two."""
     topics = [
         {
             "topic": topic.name,

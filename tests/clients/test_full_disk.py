@@ -17,7 +17,7 @@ from tests.clients.systems import Broker
 
 FREE = 4 << 20
 SpaceRunsOut = Callable[[Broker], Callable[[], None]]
-"""Uses up the disk space of a running broker, and returns a function that frees the space."""
+"""A function that uses up the disk space of a running broker. It returns one that frees it."""
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def numbered(number: int) -> bytes:
 
 
 def has_run_out(broker: Broker) -> bool:
-    """Whether the broker logged the error; a missing answer may also mean a slow machine."""
+    """Whether the broker logged the error. A missing answer alone may be due to a slow machine."""
     said = broker.log_text()
     return "No space left" in said or "File too large" in said
 

@@ -43,7 +43,7 @@ def until(ready: Callable[[], bool], consumers: list[Consumer]) -> None:
 
 
 def committed(consumer: Consumer, wanted: list[TopicPartition]) -> list[int]:
-    """The committed offsets of the group; this function retries while the coordinator starts."""
+    """The committed offsets of the group. Retries while the coordinator starts."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:

@@ -49,7 +49,7 @@ FAMILIES = (
 DIFFERENT = {
     ("Produce", "max_timestamp_lies"): "a broker that looked at every record would cost too much",
 }
-"""Cases in which Tidelog differs on purpose, and why; a case that no longer differs fails."""
+"""Cases in which Tidelog differs on purpose, and why. A case fails if it no longer differs."""
 
 PROPERTIES = {"group.min.session.timeout.ms": 1000, "log.segment.delete.delay.ms": 100}
 

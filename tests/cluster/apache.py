@@ -12,10 +12,10 @@ from tidelog.model.ids import NodeId
 from tidelog.testing import Cluster, NodeProcess, NodeStuck
 
 STEADY = {"broker.session.timeout.ms": "30000", "auto.leader.rebalance.enable": "false"}
-"""Properties of a Tidelog cluster that is compared with Kafka. A busy machine moves no leader.
+"""Properties of a Tidelog cluster that is compared with Kafka.
 
-Apache Kafka's cluster keeps the short session, because Kafka detects a dead broker only when the
-session expires.
+With the long session, a busy machine causes no election. Apache Kafka's cluster keeps the short
+session, because Kafka detects a dead broker only when the session expires.
 """
 
 

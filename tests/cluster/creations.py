@@ -27,8 +27,8 @@ This number is small because a restarting node opens every existing log.
 MADE = (ErrorCode.none, ErrorCode.topic_already_exists)
 """The error codes after which the topic exists.
 
-A test requests each name once. But if the controller is lost or slow to answer, the broker repeats
-the request, and the first attempt may already have created the topic.
+A test requests each name once. If the controller is lost or slow, the broker repeats the request.
+The first attempt may already have created the topic.
 """
 
 

@@ -43,7 +43,7 @@ class Faults:
         self._hold_seconds = hold_seconds
         self.happened: Counter[str] = Counter()
         self.mixes = 0
-        """The number of mixes; `happened` counts each of the two or three faults of a mix."""
+        """The number of mixes. `happened` counts the two or three faults of a mix one by one."""
 
     def each(self) -> list[Callable[[], None]]:
         """Every kind of fault once."""

@@ -3,7 +3,7 @@
 No other producer writes to the topic. If a record gets another offset, a record was therefore lost
 or duplicated.
 
-Some acknowledgements have no offset. Suppose that a leader refuses a batch because it no longer
+Some acknowledgements have no offset. This happens if a broker refuses a batch because it no longer
 leads, and then leads again and accepts the next batch. From the sequence numbers, librdkafka
 concludes that the first batch is in the log. It reports the batch's records as delivered, but does
 not know their offsets. This module counts these records. The tests that read the topic back check

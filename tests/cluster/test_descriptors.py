@@ -1,4 +1,4 @@
-"""F65 on real processes: nodes with few descriptors, and clients that open many connections."""
+"""F65 with real processes: nodes have few descriptors, and clients open many connections."""
 
 import socket
 import sys

@@ -89,7 +89,7 @@ def test_f33_one_of_two_log_directories_fails_and_the_other_serves_on(
     """If the test does not run as root, a limit applies to all files, so both directories fail."""
     first, second = tmp_path / "2" / "data", tmp_path / "second"
     own = {2: {"log.dirs": f"{first},{second}"}}
-    # With a long session, a slow machine moves no leader. Only the failed disk can do so.
+    # With a long session, a slow machine causes no election. Only the failed disk can cause one.
     patient = {"broker.session.timeout.ms": "30000"}
     with (
         small_disk(second) as disk,

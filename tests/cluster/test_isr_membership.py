@@ -1,4 +1,4 @@
-"""Followers leave the in-sync set and return; the times are printed, and have upper bounds.
+"""Followers leave the in-sync set and return. The tests print the times and check upper bounds.
 
 Tests of the lag time use a long broker session. Otherwise the broker would be fenced before its
 replica leaves because of its lag.
@@ -69,7 +69,10 @@ def lag_of(cluster: Cluster, topic: str, node: NodeId) -> int | None:
 
 
 def under_replicated(cluster: Cluster, asked: Iterable[NodeId]) -> str:
-    """What the command prints if it asks these nodes; it would wait a minute for a paused node."""
+    """The output of the command if it asks these nodes.
+
+    For a paused node, it would wait a minute.
+    """
     bootstrap = ",".join(f"127.0.0.1:{cluster.port(node)}" for node in asked)
     where = ("--bootstrap-server", bootstrap)
     return tidelog("topics", "--describe", "--under-replicated-partitions", *where)

@@ -31,7 +31,7 @@ def pytest_run(directory: Path, source: str, *options: str) -> subprocess.Comple
     """Run a test file as a user's project does, with the plugin but without our pytest settings."""
     (directory / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
     (directory / "test_it.py").write_text(source)
-    # With a directory of its own, it does not remove, or warn of, the files of earlier runs.
+    # Use a separate directory, because pytest would remove, or warn of, the files of earlier runs.
     apart = f"--basetemp={directory}-temporary"
     command = [sys.executable, "-m", "pytest", "-p", "tidelog.testing.plugin", apart]
     return subprocess.run(

@@ -1,4 +1,4 @@
-"""Some clients pipeline large fetches but never read; others are served, and memory stays small."""
+"""Some clients pipeline large fetches but never read. Others are served, and memory stays small."""
 
 import contextlib
 import os

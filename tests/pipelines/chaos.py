@@ -30,12 +30,12 @@ class Load:
     partitions: int
     size: int = 100
     keys: int = 0
-    """How many keys the records have, a multiple of the partitions; 0: they have none."""
+    """The number of keys, a multiple of the partitions. With 0, records have no key."""
     acked: list[list[int]] = field(default_factory=list)
     """The acknowledged offsets of each partition."""
     failed: list[str] = field(default_factory=list)
     allowed: float = 0.0
-    """The share of the records (0 to 1) that the thread may write until this is raised."""
+    """The share of the records (0 to 1) that the thread may write for now. Tests raise it."""
 
     def __enter__(self) -> "Load":
         self.acked = [[] for _ in range(self.partitions)]
@@ -159,7 +159,7 @@ class Driver:
 
 
 def kill_brokers(cluster: Cluster, topic: str, kills: int, dice: random.Random) -> None:
-    """Kill brokers one after the other; the next one is killed when all replicas are in sync again.
+    """Kill brokers one after the other. After each kill, wait until all replicas are in sync again.
 
     Call this in the main thread. A broker gets SIGKILL when the thread that started it ends, so
     that the broker does not outlive the test.
@@ -174,7 +174,7 @@ def kill_brokers(cluster: Cluster, topic: str, kills: int, dice: random.Random) 
 
 @contextmanager
 def driver_kills(driver: Driver, load: Load, kills: int, dice: random.Random) -> Iterator[None]:
-    """Start and kill the driver repeatedly in a thread: in its start, in a batch, or after one."""
+    """In a thread, start the driver repeatedly, and kill it at a random point of its work."""
     failures: list[BaseException] = []
 
     def run() -> None:

@@ -80,7 +80,10 @@ class Events:
 def a_bad_day(
     minutes: int = 120, partitions: int = 8, every: float = 20.0, seed: int = 4
 ) -> list[str]:
-    """The events of three brokers: 3 is slow and leaves the ISR four times, 2 dies and returns."""
+    """The events of three brokers.
+
+    Broker 3 is slow and leaves the ISR four times. Broker 2 dies and returns.
+    """
     dice = random.Random(seed)
     logs = [Events("orders" if n < 5 else "payments", n % 5) for n in range(partitions)]
     for number, log in enumerate(logs):

@@ -1,4 +1,4 @@
-"""What the tables of keys must contain, computed by DuckDB from the raw records."""
+"""The expected content of tables whose rows change by key. DuckDB computes it from raw records."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ def _answer(raw: Iterable[Raw], sql: str) -> list[tuple[Any, ...]]:
 
 
 def _in_order() -> str:
-    """The good records: `since` never goes backwards in a partition, and orders the others."""
+    """SQL for the good records. `since` is the largest timestamp so far in the key's partition."""
     return (
         f"WITH good AS (SELECT *, max(millis) OVER (PARTITION BY key, partition ORDER BY pos "
         f"ROWS UNBOUNDED PRECEDING) AS since, {N} AS n FROM raw WHERE {GOOD}) "
@@ -66,7 +66,7 @@ VALIDITY = {
 
 
 def table(spark: SparkSession, path: Path, mode: str) -> list[tuple[Any, ...]]:
-    """The same columns of the table, which DuckDB reads from its files."""
+    """The same columns of the real table. DuckDB reads them from the table's files."""
     files: Sequence[str] = spark.read.format("delta").load(str(path)).inputFiles()
     if not files:
         return []

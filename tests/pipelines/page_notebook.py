@@ -1,6 +1,6 @@
-"""The notebook of the page about the Python API, which has the code and the output of the page.
+"""Makes the notebook about the Python API, with the code and the output of the page.
 
-`python -m tests.pipelines.page_notebook` writes it, after a change of the page.
+After a change of the page, run `python -m tests.pipelines.page_notebook` to write the notebook.
 """
 
 import json

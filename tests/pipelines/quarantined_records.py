@@ -1,4 +1,4 @@
-"""A lake whose quarantine has records, made without a cluster."""
+"""Makes an output directory of `ingest` with records in quarantine, without a cluster."""
 
 import datetime
 from pathlib import Path

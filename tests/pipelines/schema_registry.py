@@ -1,6 +1,7 @@
 """A schema registry in this process: the part of Confluent's REST API that clients use.
 
-The official serializers register and look up schemas in it, which shows that it keeps to the API.
+The official serializers register and look up schemas in this registry. This shows that it follows
+the API.
 """
 
 import base64
@@ -20,16 +21,20 @@ class Missing(Exception):
 
 
 class SchemaRegistry:
-    """Schemas by id and by subject; it can be stopped, and started again at the same address."""
+    """Schemas by id and by subject.
+
+    The registry can be stopped, and started again at its address.
+    """
 
     def __init__(self) -> None:
         self.credentials = ""
         self.status = 200
-        """Another one is the answer to every request."""
+        """The HTTP status. Any status other than 200 is the answer to every request."""
         self.asked: list[str] = []
         self.sources: dict[str, str] = {}
-        """The text of .proto files by name: serializers register them compiled, in Base64, and a
-        registry answers with text."""
+        """The text of .proto files by name. Serializers register the files in compiled form, in
+        Base64, but a registry answers with the text.
+        """
         self._schemas: list[dict[str, Any]] = []
         self._subjects: dict[str, list[int]] = {}
         self._server: ThreadingHTTPServer | None = None
@@ -68,7 +73,7 @@ class SchemaRegistry:
         kind: str = "AVRO",
         references: list[dict[str, Any]] | None = None,
     ) -> int:
-        """Register a schema. -> its id; the same schema has the same id."""
+        """Register a schema. -> its id. A schema that is registered again keeps its id."""
         schema = self._source(schema) if kind == "PROTOBUF" else schema
         entry = {"schema": schema, "schemaType": kind, "references": references or []}
         if entry not in self._schemas:
@@ -80,7 +85,10 @@ class SchemaRegistry:
         return found
 
     def _source(self, schema: str) -> str:
-        """The text of a compiled .proto file, whose bytes begin with its name."""
+        """The text of a compiled .proto file.
+
+        The compiled bytes begin with the name of the file.
+        """
         try:
             compiled = base64.b64decode(schema, validate=True)
         except ValueError:
@@ -145,7 +153,10 @@ class SchemaRegistry:
 
 
 def _shown(entry: dict[str, Any]) -> dict[str, Any]:
-    """As registries do: the type of Avro schemas is left out, and empty references as well."""
+    """The answer about a schema.
+
+    As in real registries, the type AVRO and empty references are left out.
+    """
     return {name: one for name, one in entry.items() if one and one != "AVRO"}
 
 

@@ -41,7 +41,7 @@ def test_an_active_session_keeps_its_settings(
     monkeypatch.setattr(SparkContext, "setLogLevel", lambda context, level: levels.append(level))
     spark.conf.set("spark.sql.shuffle.partitions", "3")
     spark.conf.set(ZONE, "Europe/Paris")
-    # A streaming query works in a copy of the session, and PySpark then counts the copy as active.
+    # A streaming query uses a copy of the session, and PySpark then returns the copy as active.
     spark.newSession().createDataFrame([(1,)], "n INT")
     try:
         found = api.session(conf={"mine": "1"})

@@ -29,7 +29,7 @@ def places(spark: SparkSession, out: Path, topic: str) -> tuple[list[int], list[
 
 @pytest.fixture
 def run(spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path) -> Run:
-    """Writes the records to the table, with this limit for the depth of a value."""
+    """A function that ingests the topic, with a limit for the depth of values."""
     records.create(cluster.bootstrap, topic, partitions=1)
 
     def ingested(max_depth: int) -> None:

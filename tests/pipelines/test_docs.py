@@ -24,7 +24,7 @@ PAGES = (
     "tables.md",
 )
 REGISTRY = "http://127.0.0.1:8081"
-"""Where a page expects a schema registry."""
+"""The address of the schema registry on the pages."""
 FENCE = re.compile(r"^( *)```console\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 UP, CUT = "./tidelog up", " | cut -f 2-"
 JOBS: dict[str, Any] = {
@@ -70,7 +70,8 @@ def follow(
     if step.command == UP:
         newcomer.starts_a_cluster(Step(UP, [f"bootstrap {newcomer.bootstrap}"]))
     elif found := JOB.fullmatch(step.command.removesuffix(CUT)):
-        # Run it in the suite's session: one Spark per command of the page would take too long.
+        # Run the job in the suite's session, because a new Spark for each command would take too
+        # long.
         job = JOBS[found.group(1)]
         job.run(spark, job.parsed(shlex.split(found.group(2))))
         printed = capsys.readouterr().out.splitlines()

@@ -1,4 +1,4 @@
-"""Tables whose rows change by key are the same, however the records were cut into batches."""
+"""Tables whose rows change by key do not depend on how the records are cut into batches."""
 
 import random
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ class Keyed:
 
 
 def random_records(dice: random.Random, count: int) -> list[Raw]:
-    """Records of two partitions in the order of a topic: with deletes, bad ones and moved keys."""
+    """Records of two partitions in topic order, with deletes, bad records and moved keys."""
     ends, found = [0, 0], []
     for number in range(count):
         key = dice.choice([None, *"abcdef"])
@@ -112,7 +112,7 @@ def test_the_table_is_the_same_for_every_cut_and_after_a_kill(
     in_parts.apply(second)
     in_parts.apply(third)
     assert in_parts.rows() == expected
-    # Records that are read again change nothing, whatever their cut.
+    # Records that are read again change nothing, however they are cut into batches.
     assert in_parts.apply(records[10:60]).changed == 0
     assert in_parts.rows() == expected
 
@@ -133,7 +133,7 @@ def test_a_new_value_leaves_nothing_of_the_old_one(spark: SparkSession, tmp_path
     columns = "n BIGINT, a STRING, more STRUCT<x: BIGINT, y: BIGINT>"
     whole = '{"n":1,"a":"one","more":{"x":1,"y":2}}'
     found.apply([Raw(0, 0, 0, "k", whole), Raw(0, 1, 0, "l", whole)], columns)
-    # Fewer and other columns than the table has.
+    # These rows lack columns of the table and have others.
     found.apply(
         [Raw(0, 2, 0, "k", '{"n":2,"z":7,"more":{"x":3}}')],
         "n BIGINT, z BIGINT, more STRUCT<x: BIGINT>",

@@ -1,4 +1,4 @@
-"""A table keeps its mode, which the metadata of its columns holds."""
+"""A table keeps its mode, which is stored in the metadata of its columns."""
 
 import pytest
 from pyspark.sql.types import LongType, StringType, StructType

@@ -127,7 +127,8 @@ def test_every_setting_of_a_command_is_an_option_with_its_meaning() -> None:
     assert shown["out"].default is inspect.Parameter.empty
     assert shown["every"].default == "2 seconds"
     assert "value_format: how values are decoded" in (api.start_ingest.__doc__ or "")
-    # A run that reads all present records has no interval between micro-batches.
+    # A run that reads only the present records has no option for the interval between
+    # micro-batches.
     assert {*shown} - {*inspect.signature(api.ingest).parameters} == {"every"}
     assert set(inspect.signature(api.decode).parameters) == {"records", *DECODER}
 

@@ -45,7 +45,7 @@ def test_a_table_keeps_the_partitioning_of_its_first_run(
 
     run(b"\xff", partition_by=choice, value_format="string")
     assert partitioned_by() == columns
-    # The table has no rows, and gets a column of another type.
+    # The table has no rows, so one of its columns can get another type.
     replay.run(spark, replay.ReplaySettings(out=str(tmp_path), value_format="raw"))
     assert partitioned_by() == columns
     run(b"two", value_format="raw")

@@ -1,4 +1,4 @@
-"""`ingest` with a schema registry: records of the official serializers, and what goes wrong."""
+"""`ingest` with a schema registry: records of the official serializers, and failures."""
 
 import json
 import threading
@@ -168,7 +168,7 @@ def test_records_wait_for_a_registry_that_is_down(
     assert retried.is_set()
     assert rows(spark, tmp_path, f"tables/{topic}", "value") == [(0, Row(id=1, item="tea"))]
     assert not (tmp_path / "quarantine").exists()
-    # What was read before does not need the registry, also after a restart.
+    # Even after a restart, schemas that were read before do not need the registry.
     registry.stop()
     records.produce(cluster.bootstrap, topic, values)
     ingest.run(spark, settings(cluster, registry, topic, tmp_path, patience_seconds=0))

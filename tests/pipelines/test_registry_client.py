@@ -1,4 +1,4 @@
-"""The client of a schema registry: each schema once, and a failure is not an unknown id."""
+"""The registry client fetches each schema once, and does not take a failure for an unknown id."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""`ingest` of JSON with a schema registry: a value is valid by its schema, or in quarantine."""
+"""`ingest` of JSON with a schema registry: a value that breaks its schema is quarantined."""
 
 import json
 from collections.abc import Iterator

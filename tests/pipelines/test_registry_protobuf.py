@@ -133,7 +133,7 @@ def test_the_corpus_in_one_batch_in_many_and_in_random_cuts(
 
 
 def expected(raw: bytes) -> Any:
-    """What Protobuf's own runtime decodes."""
+    """The value as Protobuf's own runtime decodes it."""
     assert raw.startswith(protobuf_corpus.HEADER)
     try:
         return comparable(decode(raw[len(protobuf_corpus.HEADER) :]))
@@ -142,7 +142,7 @@ def expected(raw: bytes) -> Any:
 
 
 def comparable(value: Any) -> Any:
-    """Without unknown fields, which are in `_rescued`, and without empty lists."""
+    """The value without empty lists, and without unknown fields, which are in `_rescued`."""
     found = plain(value)
     if isinstance(found, dict):
         kept = {name: comparable(one) for name, one in found.items() if name != "#"}

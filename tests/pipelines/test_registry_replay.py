@@ -1,4 +1,4 @@
-"""`replay` with a schema registry: records pass once the registry has their schema."""
+"""`replay` with a schema registry: a record is decoded once the registry has its schema."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`replay` moves quarantined records that pass to their tables, each once, even if it is killed."""
+"""`replay` moves each record that can now be decoded to its table once, even if it is killed."""
 
 import os
 import shutil
@@ -76,7 +76,7 @@ def test_records_that_pass_move_and_the_others_stay_with_the_newest_reason(
         ("a", 3, "the timestamp is beyond what a table can hold", None),
         ("b", 1, "too large", None),
     ]
-    # Other options are another attempt; a table with rows keeps its columns.
+    # A replay with other options counts as another attempt. A table with rows keeps its columns.
     replayed(spark, tmp_path, topics="a", max_depth=7)
     assert [row["attempts"] for row in lake.rows("quarantine", "offset", "attempts")] == [
         None,

@@ -12,7 +12,7 @@ from tidelog_pipelines.streams import Caller
 
 NOTHING = Ingested(0, 0, 0, {}, 0.0, {})
 QUERY: Any = object()
-"""Stands for Spark's query."""
+"""Takes the place of Spark's query."""
 
 
 def running(run: Callable[[Caller], bool]) -> RunningIngest:

@@ -26,7 +26,7 @@ from tidelog_pipelines.transformations.values.strict_json import DEFAULT_LIMITS,
 
 
 def record(*fields: tuple[Any, ...]) -> dict[str, Any]:
-    """A schema of fields: name, type, and perhaps default and aliases."""
+    """A record schema. A field is a name, a type, and optionally a default and aliases."""
     keys = ("name", "type", "default", "aliases")
     named = [dict(zip(keys, field, strict=False)) for field in fields]
     return {"type": "record", "name": "R", "fields": named}

@@ -1,4 +1,4 @@
-"""A table has each record once, also if a batch is repeated or a record is read again."""
+"""A table has each record once, even if a batch is repeated or a record is read again."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`ingest --mode upsert` and `--mode history` on a real cluster, also if the driver is killed."""
+"""`ingest --mode upsert` and `--mode history` on a real cluster, even if the driver is killed."""
 
 import json
 import random
@@ -39,7 +39,7 @@ def random_messages(dice: random.Random, count: int, keys: int) -> Iterator[Sent
 
 
 def sent(cluster: Cluster, topic: str, messages: list[Sent]) -> list[Raw]:
-    """Write the messages. -> as they are in the topic."""
+    """Write the messages. -> the records as they are in the topic."""
     acks = records.produce_keyed(cluster.bootstrap, topic, messages)
     # Records of one key are in one partition, in the order in which they were sent.
     times: dict[str | None, list[int]] = {}
@@ -55,7 +55,7 @@ def sent(cluster: Cluster, topic: str, messages: list[Sent]) -> list[Raw]:
 
 
 def await_commits(driver: Driver, log: Path, count: int) -> None:
-    """Wait until a table has so many commits."""
+    """Wait until a table has this many commits."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while len(list(log.glob("*.json"))) < count:
         assert driver.is_running(), driver.said()

@@ -1,6 +1,6 @@
 """Uses the API through Spark Connect, and prints the results as one JSON object.
 
-It is a program of its own, because a process has either regular sessions or sessions of Connect.
+This is a separate program, because a process has either regular sessions or sessions of Connect.
 """
 
 import json

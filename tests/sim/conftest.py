@@ -1,4 +1,4 @@
-"""Every simulated test with a `seed` runs with several seeds; `--seeds 200` sets how many."""
+"""Every simulated test with a `seed` runs with several seeds. `--seeds 200` sets their number."""
 
 import pytest
 

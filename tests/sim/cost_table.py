@@ -1,4 +1,4 @@
-"""The committed table of costs: reading, writing, and comparing it with new counts."""
+"""Reads and writes the committed table of costs, and compares it with new counts."""
 
 import json
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from tidelog.sim.runs.costs import Cost
 PATH = Path(__file__).parent / "costs.json"
 MOST_CHANGE = 0.05
 NAMED = 10
-"""The number of functions that a complaint names."""
+"""The maximum number of functions that a complaint names."""
 
 
 def read() -> dict[str, Cost]:
@@ -23,7 +23,7 @@ def written(costs: Iterable[Cost]) -> str:
 
 
 def growth(before: Cost, now: Cost) -> str:
-    """A complaint that names the functions that are called more often; empty without one."""
+    """A complaint with the functions that are called more often. Empty if there is none."""
     if now.calls < before.calls * (1 - MOST_CHANGE):
         return f"{now.work}: {now.calls} calls, {before.calls} in the table: write the table anew"
     if now.calls <= before.calls * (1 + MOST_CHANGE):

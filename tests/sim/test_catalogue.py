@@ -28,7 +28,7 @@ METADATA = 3
 
 
 def test_f07_an_idle_replica_without_its_epoch_file_is_in_sync_again(seed: int) -> None:
-    """The file is missing as after a manual move, so the epochs are read from the records."""
+    """The epoch file is missing, as after a manual move. The epochs are read from the records."""
     cluster = running(seed)
     make_topic(cluster)
     for number in range(3):

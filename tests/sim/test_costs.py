@@ -1,6 +1,6 @@
 """Common work costs a node no more function calls than the committed table allows.
 
-`python bench/costs.py --write` replaces the table. A commit that lets it grow says why.
+`python bench/costs.py --write` replaces the table. If a commit raises a cost, its message says why.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""A client whose leader dies asks at once for metadata, and gets the new leader and all brokers."""
+"""If a client's leader dies, its next Metadata request returns the new leader and all brokers."""
 
 from typing import Any
 

@@ -288,7 +288,7 @@ def test_a_sleeping_broker_is_fenced_within_its_session_and_comes_back(seed: int
 def test_a_sleeping_broker_that_was_the_controller_is_fenced_as_soon_as_any_other(
     seed: int,
 ) -> None:
-    """The new controller waits for the old one only for a heartbeat interval, not for a session."""
+    """The new controller gives the old one only a heartbeat interval, not a whole session."""
     cluster = running(seed)
     old = only_controller(cluster)
     old.pause()

@@ -52,7 +52,7 @@ def await_leader(cluster: SimCluster, *, other_than: SimHost) -> SimHost:
 def test_f01_two_leaders_die_in_turn_and_the_last_replica_keeps_what_was_committed(
     seed: int,
 ) -> None:
-    """A follower's high watermark is one fetch old; truncating to it would lose the last write."""
+    """A follower's high watermark is one fetch old. Truncation to it would lose the last write."""
     cluster = running(seed, nodes=5)
     controller = only_controller(cluster)
     make_topic(cluster, tuple(node for node in cluster.hosts if node != controller.id)[:3])
@@ -105,7 +105,7 @@ def test_f15_a_follower_says_in_which_run_it_is_from_its_first_fetch_on(seed: in
 
 
 def test_f04_a_fetch_in_an_older_epoch_commits_nothing(seed: int) -> None:
-    """A follower in an older epoch may still have to truncate records that it seems to hold."""
+    """A follower in an older epoch may still have to truncate records that it holds now."""
     cluster = running(seed)
     make_topic(cluster)
     old = leader_of(cluster)
@@ -237,7 +237,7 @@ def test_f20_a_leader_that_shrank_the_set_to_itself_and_died_is_replaced(seed: i
 
 
 def test_f21_the_only_member_of_the_set_returns_and_the_set_grows_again(seed: int) -> None:
-    """While that member is down there is no leader, because the follower lacks the last record."""
+    """While the only member is down, no replica leads, because the follower lacks a record."""
     cluster = running(seed, nodes=5)
     controller = only_controller(cluster)
     on = tuple(node for node in cluster.hosts if node != controller.id)[:2]

@@ -1,7 +1,7 @@
-"""No function in a function calls itself: with its own cell it would be a reference cycle (F63).
+"""No nested function calls itself, because such a function is part of a reference cycle (F63).
 
-Whatever such a function holds, for example a request, stays in memory until the garbage collector
-finds the cycle. A bound method does the same without a cycle.
+All objects that such a function refers to, for example a request, stay in memory until the garbage
+collector finds the cycle. A bound method can do the same work without a cycle.
 """
 
 import ast

@@ -176,7 +176,7 @@ def null_topics(t: Talk) -> None:
 
 @case("ApiVersions", highest=0)
 def versions_below_and_above_what_is_spoken(t: Talk) -> None:
-    """Each client API is asked in a version that is too old and in one that is too new."""
+    """Each client API gets a request in a version that is too old, and one that is too new."""
     spoken = t.quietly("ApiVersions", 0, {})["apiKeys"]
     for api in sorted(spoken, key=lambda api: api["apiKey"]):
         if api["apiKey"] not in CLIENT_APIS or api["apiKey"] == 18:

@@ -397,7 +397,10 @@ def _any(site: Site, path: Path, what: str) -> Harm:
 
 
 def _could_be(one: Path, other: Path) -> bool:
-    """Whether a swap could go unnoticed, because a batch does not name its partition."""
+    """Whether a node may fail to notice that two files were swapped.
+
+    A batch does not name its partition.
+    """
     return one.name == other.name and one.suffix == ".log"
 
 

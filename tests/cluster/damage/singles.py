@@ -66,7 +66,8 @@ class Singles:
         directory = after / self.directory_of(node)
         could = set(range(RECORDS))
         if was_damaged:
-            # `&=`, because the directory may hold batches of another partition, with other offsets.
+            # Use `&=`, because the directory may hold batches of another partition, with other
+            # offsets.
             could &= offsets_in(directory)
         if _names_another_topic(before, after, self.directory_of(node)):
             could = set()  # the node must keep these records but not serve them

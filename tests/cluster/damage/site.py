@@ -27,7 +27,7 @@ class Harm:
     """The damaged files, relative to the data directory; a report must name one of them."""
     must_be_reported: bool = True
     may_refuse: bool = False
-    """Whether the node may refuse to start; if it does, its error message must name the file."""
+    """Whether the node may refuse to start. If it refuses, its error message must name the file."""
 
     @property
     def names(self) -> set[str]:

@@ -8,7 +8,10 @@ from pyspark.sql import Row
 
 
 def plain(value: Any) -> Any:
-    """Comparable: rows are dictionaries without nulls, and all NaNs are the same."""
+    """A comparable form of a value.
+
+    Rows become dictionaries without nulls, and all NaNs are equal.
+    """
     if isinstance(value, Row | dict):
         fields = value.asDict() if isinstance(value, Row) else value
         return {name: plain(one) for name, one in fields.items() if one is not None}

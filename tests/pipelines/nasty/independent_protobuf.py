@@ -45,7 +45,7 @@ ODD = class_of("odd.Odd")
 
 
 def random_value(dice: random.Random) -> bytes:
-    """An encoded message, some of its fields twice, and some that the schema does not have."""
+    """An encoded message. Some fields occur twice, and some are not in the schema."""
     found = b"".join(_random_message(dice).SerializeToString() for _ in range(dice.randrange(1, 3)))
     return found + dice.choice((b"", b"", b"\xc0\x3e\x07", b"\xc3\x3e\x08\x01\xc4\x3e"))
 
@@ -90,7 +90,7 @@ def _random_message(dice: random.Random) -> Any:
 
 
 def decode(raw: bytes) -> dict[str, Any]:
-    """The message as a row has it; the numbers of unknown fields are under `#`."""
+    """The message in the form of a row. The key `#` has the numbers of unknown fields."""
     found = ODD()
     try:
         found.ParseFromString(raw)

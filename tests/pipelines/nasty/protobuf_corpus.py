@@ -1,4 +1,4 @@
-"""A thousand Protobuf values, of which many are damaged, behind a schema registry's header."""
+"""A thousand Protobuf values with a schema registry's header. Many of them are damaged."""
 
 import random
 
@@ -10,7 +10,7 @@ HEADERS = (b"", b"\0", b"\1" + HEADER[1:], b"\0\0\0\0\x08\0", b"\0\0\0\0", b"\0\
 
 
 def values() -> list[bytes | None]:
-    """The same in every run."""
+    """All values. They are the same in every run."""
     dice = random.Random(29)
     found: list[bytes | None] = [None, b"", HEADER[:5], b"\xff" * 20, HEADER + b"\xff" * 20]
     whole = random_value(dice)

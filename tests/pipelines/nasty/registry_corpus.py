@@ -1,4 +1,4 @@
-"""A thousand Avro values of several writers' schemas, of which many are damaged."""
+"""A thousand Avro values of several writers' schemas. Many of the values are damaged."""
 
 import random
 from typing import Any
@@ -12,7 +12,7 @@ NOTE = {"name": "note", "type": ["null", "string"], "default": None}
 NEWER: dict[str, Any] = {**SCHEMA, "fields": [*LONGER, NOTE]}
 CONTRARY: dict[str, Any] = {**SCHEMA, "fields": [{"name": "flag", "type": "string"}]}
 SCHEMAS = (SCHEMA, NEWER, CONTRARY)
-"""Their ids are 1, 2 and 3. The last one has another type for a field of the first."""
+"""The schemas with the ids 1, 2 and 3. Schema 3 has another type for a field of schema 1."""
 UNKNOWN_ID = 77
 
 
@@ -21,7 +21,7 @@ def header(schema_id: int) -> bytes:
 
 
 def _value(dice: random.Random) -> bytes:
-    """A whole value of any schema, behind its header."""
+    """A complete value of any of the schemas, with its header."""
     match dice.randrange(10):
         case 0:
             return header(3) + encode_long(3) + b"yes"
@@ -34,7 +34,7 @@ def _value(dice: random.Random) -> bytes:
 
 
 def values() -> list[bytes | None]:
-    """The same in every run; the first one is of the first schema."""
+    """All values. They are the same in every run, and the first value has the first schema."""
     dice = random.Random(23)
     found: list[bytes | None] = [None, b"", b"\0", b"\0\0\0\0", header(1), header(2), header(3)]
     whole = random_value(dice) + b"\0"

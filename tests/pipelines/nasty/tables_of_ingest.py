@@ -55,7 +55,7 @@ def written(spark: SparkSession, topic: str, out: Path, value: Column | None = N
 
 
 def lose_the_last_commit(out: Path) -> None:
-    """Undo the last commit, as if the driver was killed between a write and its commit."""
+    """Undo the last commit, as if the driver was killed after a write and before its commit."""
     last = max((out / "checkpoint" / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
     last.unlink()
     last.with_name(f".{last.name}.crc").unlink(missing_ok=True)

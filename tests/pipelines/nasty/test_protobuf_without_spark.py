@@ -1,4 +1,4 @@
-"""Odd Protobuf values: decoded as Protobuf's own runtime does, or refused."""
+"""Odd Protobuf values are refused, or are decoded as by Protobuf's own runtime."""
 
 import random
 from typing import Any
@@ -19,11 +19,11 @@ from tidelog_pipelines.transformations.values.strict_json import Refused
 
 _, READ = protobuf_schemas.writer(SCHEMA, REFERENCES, (0,)).compiled()
 STRICTER = ("more than 32 bits", "more than 64 bits", "neither 0 nor 1", "has unknown fields")
-"""What Protobuf's runtime cuts off without a word."""
+"""Reasons for values that our decoder refuses, but that Protobuf's runtime silently cuts off."""
 
 
 def named(value: Any) -> Any:
-    """Maps as dictionaries, and of unknown fields their names only."""
+    """Convert maps to dictionaries, and keep only the names of unknown fields."""
     if isinstance(value, dict):
         return {key: set(one) if key == "#" else named(one) for key, one in value.items()}
     if isinstance(value, list) and value and isinstance(value[0], tuple):
@@ -36,7 +36,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def _sorted(value: Any) -> Any:
-    """Without empty lists and maps, which rows and the runtime do not tell apart."""
+    """Sort a value, and drop its empty lists and maps, which count as missing."""
     if isinstance(value, dict):
         names = sorted((name for name in value if value[name] not in ([], {})), key=str)
         return {name: _sorted(value[name]) for name in names}

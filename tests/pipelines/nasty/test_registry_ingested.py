@@ -1,4 +1,4 @@
-"""Odd Avro values of several writers through `ingest`: each is a whole row, or in quarantine."""
+"""`ingest` of odd Avro values of several writers: each becomes a complete row or is quarantined."""
 
 import json
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_the_corpus_in_one_batch_in_many_and_in_random_cuts(
             value_format="avro",
             schema_registry=registry.url,
         )
-    # Times are compared as numbers: Python's own cannot hold all of them.
+    # Compare times as numbers, because Python's datetime cannot represent all of them.
     value = f.col("value")
     for name in ("millis", "micros"):
         value = value.withField(name, f.unix_micros(f"value.{name}"))

@@ -1,4 +1,4 @@
-"""The states of tables, their file, and the choice of the topics to read. Without Spark."""
+"""The states of tables, their file, and the choice of the topics to read, all without Spark."""
 
 import json
 from pathlib import Path

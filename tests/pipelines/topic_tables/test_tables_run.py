@@ -1,4 +1,7 @@
-"""`tables run` as a process: topics come, go and fail, and every record is in its table once."""
+"""`tables run` as a process.
+
+Topics are added, removed and fail, and each record is written once.
+"""
 
 import json
 import time
@@ -25,7 +28,7 @@ COUNT = 40
 
 
 class Tables:
-    """A running `tables run`, its cluster, and the states that it notes."""
+    """A running `tables run`, its cluster, and the states in its file."""
 
     def __init__(self, cluster: Cluster, directory: Path) -> None:
         self.bootstrap = cluster.bootstrap
@@ -52,7 +55,7 @@ class Tables:
             alter_configs(client, ResourceType.TOPIC, topic, set_to=keys, delete=[])
 
     def write(self, topic: str, first: int, form: str = '{{"id":{}}}', **how: Any) -> None:
-        """Write COUNT records with numbers from `first` on, as of now."""
+        """Write COUNT records, numbered from `first` on, with the current time."""
         values = [form.format(number) for number in range(first, first + COUNT)]
         records.produce(
             self.bootstrap, topic, values, **{"timestamp": time.time_ns() // 1_000_000, **how}
@@ -108,7 +111,8 @@ def test_topics_come_go_and_fail_and_each_record_is_in_its_table_once(
     orders, notes, late, bad = (
         f"{name}-{topic[-8:]}" for name in ("orders", "notes", "late", "bad")
     )
-    # Two formats and modes, one topic that cannot be decoded here, and one that is no table yet.
+    # Two tables with different formats and modes, a topic that cannot be decoded, and a topic that
+    # is not a table yet.
     tables.create(orders, partitions=2)
     tables.create(notes, value_format="text", mode="upsert")
     tables.create(bad, value_format="avro")
@@ -122,7 +126,7 @@ def test_topics_come_go_and_fail_and_each_record_is_in_its_table_once(
     tables.await_error(bad, "the format avro needs a schema registry")
     assert not tables.state(late)
 
-    # A topic becomes a table later. Another one gets a new field, and a bad record.
+    # A topic becomes a table later. The topic of orders gets a new field and a bad record.
     tables.set(late, enable="true")
     tables.write(orders, COUNT, '{{"id":{},"gift":true}}')
     records.produce(tables.bootstrap, orders, ["no JSON"])
@@ -141,7 +145,7 @@ def test_topics_come_go_and_fail_and_each_record_is_in_its_table_once(
     tables.await_rows(notes, 2)
     tables.await_state(late, lambda found: found["state"] == "off")
 
-    # A format that does not fit the table stops this table only, and the former one repairs it.
+    # If a format does not fit a table, only this table stops. The former format repairs the table.
     before = tables.query
     tables.set(notes, value_format="raw")
     tables.await_that(lambda: tables.query > before)
@@ -154,7 +158,8 @@ def test_topics_come_go_and_fail_and_each_record_is_in_its_table_once(
     tables.await_rows(notes, 3)
     assert tables.state(notes)["state"] == "running"
 
-    # Old rows expire. A topic is deleted and created again, which its table does not follow.
+    # Old rows expire. If a topic is deleted and created again, its table does not get the new
+    # records.
     tables.write(late, 2 * COUNT, timestamp=LONG_AGO_MS)
     tables.await_rows(late, 3 * COUNT)
     tables.set(late, retention_ms="86400000")

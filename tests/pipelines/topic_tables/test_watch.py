@@ -1,4 +1,4 @@
-"""The topics that are tables, as a real cluster, a file and the flags tell."""
+"""Finds the topics that are tables in the configuration of a real cluster, a file and the flags."""
 
 from concurrent.futures import Future
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Scenarios of consumer groups. If the second member id goes to client B, it is shown as `B-2`.
+"""Scenarios of consumer groups. `B-2` is the second member id, which was given to client B.
 
 join A [static] [protocols=range,sticky] [fresh]     `fresh`: A does not send its member id
 sync A [A=x B=y]                                     if A leads, A sends this assignment

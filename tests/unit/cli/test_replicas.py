@@ -105,7 +105,7 @@ def test_without_events_it_is_told_as_far_as_it_was_watched() -> None:
 
 
 def behind(history: ReplicaHistory, *looks: tuple[LookTime, int, int]) -> list[str]:
-    """The lag that is shown for each look. A look is (time, leader's end, follower's end)."""
+    """The lag that is shown after each look. A look is (time, leader's end, follower's end)."""
     memory, seen = Memory(history), []
     for look, leader_end, end in looks:
         pair = (ReplicaOffsets(1, leader_end, True), ReplicaOffsets(2, end, True))

@@ -12,7 +12,8 @@ import pytest
 
 from tidelog.clusters.companion import Companion
 
-# Both write to one file when they start and when they are asked to stop, so that it has the order.
+# Node and companion write to one file when they start and when they are asked to stop. So the file
+# shows the order.
 NODE = """
 import os, signal, socket, sys
 options = dict(zip(sys.argv[1::2], sys.argv[2::2]))

@@ -17,7 +17,7 @@ from tidelog.config.topic_keys import SYNONYMS, TOPIC_KEYS
 
 SOURCE = Path(__file__).parents[3] / "src" / "tidelog"
 TABLES_JOB = SOURCE.parent / "tidelog_pipelines" / "jobs" / "topic_tables"
-"""The job that acts on the keys of table topics; a broker only checks and keeps them."""
+"""The job that uses the keys of table topics. A broker only checks and stores these keys."""
 PACKAGES = ("api", "clusters", "controller", "coordination", "node", "runtime")
 """The packages that run a node. The simulator and the commands only set keys."""
 

@@ -14,7 +14,7 @@ from tidelog.sim.machines.disk import SimDisk
 
 CONFIG = replace(SMALL, segment_bytes=1_500, retention_ms=-1)
 EPOCH_BYTES = slice(12, 16)
-"""The position of the leader epoch in a batch, which no checksum covers and no consumer reads."""
+"""The position of the leader epoch in a batch. No checksum covers it, and no consumer reads it."""
 
 
 @dataclass

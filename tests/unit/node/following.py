@@ -82,7 +82,7 @@ class Following:
         )
         self.losses: list[bool] = []
         self.nudges = 0
-        """The number of requests whose only purpose is that the leader answers the held fetch."""
+        """The number of requests that were sent only to make the leader answer the held fetch."""
         self.fetcher = ReplicaFetcher(
             settings,
             self.clock,

@@ -1,4 +1,7 @@
-"""A node has two clocks: one for deadlines, which never jumps, and the machine's for timestamps."""
+"""A node has two clocks.
+
+The clock for deadlines never jumps. Timestamps use the machine's clock.
+"""
 
 from tidelog.node.clock import STEP_MS, TRUST_MS, Clock
 

@@ -1,4 +1,7 @@
-"""Timers fire in the order of their deadlines; at the same time, in the order they were set."""
+"""Timers fire in the order of their deadlines.
+
+With equal deadlines, the first one set fires first.
+"""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -50,6 +50,6 @@ class Member:
         return LogEnd(self.log[-1] if self.log else -1, len(self.log))
 
     def grew(self) -> None:
-        """Record the end of the synced log, unless the recorded end is still ahead of it."""
+        """Record the end of the synced log, unless the recorded end is larger."""
         if self.end >= self.held.end:
             self.held = Held(self.end)

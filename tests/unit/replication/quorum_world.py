@@ -1,7 +1,7 @@
 """A simulated quorum, with an unreliable network, and with lists of epochs as logs.
 
-It executes the effects of the state machines in the simplest way. After every event it checks that
-no epoch has two leaders and that all members agree on committed records.
+The module executes the effects of the state machines in the simplest way. After every event it
+checks that no epoch has two leaders and that all members agree on committed records.
 """
 
 import random
@@ -33,7 +33,10 @@ FETCH_WAIT_MS = 50
 
 
 class QuorumWorld:
-    """All members are static voters; or, if `first` is given, these members are dynamic voters."""
+    """If `first` is given, these members are dynamic voters.
+
+    Otherwise all members are static voters.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""fsync in threads: the loop's thread answers a request soon after the request's own fsync."""
+"""fsync in threads: a request is answered soon after its own fsync, even if others still run."""
 
 import threading
 import weakref

@@ -163,10 +163,7 @@ class Partitions:
         acks: int,
         origin: AppendOrigin,
     ) -> tuple[AppendResult, Offset]:
-        """The result, and the offset after the batch.
-
-        The offset is -1 if there is nothing to wait for.
-        """
+        """The result, and the offset after the batch (-1 if there is no offset to wait for)."""
         leader = replica.leader if replica is not None else None
         if replica is None or leader is None:
             return AppendResult(self._not_led(partition)), -1

@@ -122,8 +122,8 @@ def test_an_election_that_may_lose_records_says_so() -> None:
 
 @pytest.mark.parametrize("election", list(Election))
 def test_a_leader_that_the_last_known_one_replaces_unclean_stays_marked(election: Election) -> None:
-    # The change asks for the state RECOVERED, and Kafka obeys. Tidelog keeps RECOVERING, because
-    # the election is unclean and records may be lost.
+    # The change requests the state RECOVERED. Kafka sets RECOVERED. Tidelog keeps RECOVERING,
+    # because the election is unclean and records may be lost.
     record = _decide(f"1,3|||1|||-1|1|2|1|{election.name}|1,3|-|-|-|-|0|-")
 
     assert record is not None

@@ -166,7 +166,7 @@ def test_offsets_of_deleted_partitions_are_forgotten() -> None:
 
 
 def test_offsets_are_stamped_by_the_machines_clock_and_expire_by_time_that_can_be_trusted() -> None:
-    """Expiry trusts a clock that was set forward only after some time, and one set back at once."""
+    """For expiry, a clock step forward counts only after some time. A step back counts at once."""
     coordinator = CoordinatorUnderTest(SHORT)
     coordinator.commit({("t", 0): 1})
     coordinator.wall_clock.wall_moved(100 * RETENTION_MS)

@@ -28,7 +28,7 @@ def offered(batch: bytes, log: PartitionLog) -> Appended | AppendRefused | Recor
 
 
 def appended(batch: bytes, config: LogConfig = LARGE) -> Appended | AppendRefused:
-    """Append as the node does. If a job checks the batch, the log changes only after the job."""
+    """Append as the node does. If a job has to check the batch, it is appended after the job."""
     log = new_log(config)
     outcome = offered(batch, log)
     if isinstance(outcome, RecordCheck):

@@ -14,7 +14,7 @@ ACCEPTED = ErrorCode.none
 
 
 class Leader:
-    """A node that leads the partition, but may lose the contact to the other nodes."""
+    """A node that leads the partition, but may lose contact with the other nodes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._node = Bench()

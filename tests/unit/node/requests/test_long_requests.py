@@ -388,7 +388,7 @@ def test_f63_a_request_for_an_endless_answer_closes_its_connection(
 
 
 def test_f63_a_session_in_which_all_partitions_have_changed_is_read_in_slices() -> None:
-    """Another isolation level makes all of them count as changed, though none has news."""
+    """With another isolation level, all partitions count as changed, without new records."""
     node = MeteredBench()
     node.ask(create_topic("many", MANY_PARTITIONS))
     for _ in range(30):

@@ -25,7 +25,7 @@ ELEMENTS = 2_500
 REAL = 20
 VERSION = 12
 FEW = 100
-"""More objects than the cycles of things that a request does not cause, and far below ELEMENTS."""
+"""A limit for objects in cycles that other code causes. It is far below ELEMENTS."""
 
 
 @contextmanager
