@@ -76,7 +76,7 @@ OF_HEALTH = _names(HealthSettings, "follow", "once", "every", "patience_seconds"
 
 @takes(SparkSettings, OF_SESSION)
 def session(**options: Any) -> SparkSession:
-    """A session with all that the pipeline needs. The first one on a machine fetches the jars.
+    """A session with all that the pipeline needs. The first session on a machine fetches the jars.
 
     If a session is active, that session gets the options that the pipeline always needs and those
     of `conf`, and is returned. Its log level changes only if `log_level` is given. `master` and
@@ -135,7 +135,7 @@ def _quiet(line: str) -> None:
 
 @takes(IngestSettings, OF_INGEST)
 def ingest(spark: SparkSession, *, report: Report = _quiet, **options: Any) -> Ingested:
-    """Write all present records of topics to tables, as `pipeline ingest --once`, each record once.
+    """Write all present records of topics to tables, each once, like `pipeline ingest --once`.
 
     Ctrl-C stops the job properly and raises KeyboardInterrupt. The next call continues where the
     job stopped.
@@ -183,7 +183,7 @@ class _Run:
             return ingest_job.run_claimed(self._spark, self._settings, caller)
 
     def counted(self) -> Ingested:
-        """The number of records that the run has written. Call this after the end of the run."""
+        """Count what the run has written. Call this after the end of the run."""
         assert self._start is not None
         tables = FORMATS[self._settings.format](self._spark, located(self._settings.out))
         return counted(self._start, self._checkpoint, tables)

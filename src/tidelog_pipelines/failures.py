@@ -18,7 +18,7 @@ A job that handles the signal and stops its queries properly does not return thi
 UNREACHABLE = "no broker answers"
 REGISTRY_UNREACHABLE = "the schema registry does not answer"
 TEMPORARY = (UNREACHABLE, REGISTRY_UNREACHABLE)
-"""An error may be temporary if its sentence begins with one of these."""
+"""If the sentence of an error begins with one of these, the error may be temporary."""
 
 
 class JobFailed(Exception):
@@ -92,7 +92,10 @@ def explain(words: str) -> str | None:
 
 STREAM_FAILED = re.compile(r"^\[STREAM_FAILED\] .*? terminated with exception: ")
 CAUSE = re.compile(r"^Caused by: [\w.$]+: (\[[A-Z0-9_.]+\] .+)$", re.MULTILINE)
-"""The line of a named Spark error in a failed task's text. PySpark may not extract this line."""
+"""Matches the line of a named Spark error in the text of a failed task.
+
+PySpark may not extract it.
+"""
 
 
 def in_sparks_words(error: Exception) -> str | None:
@@ -125,9 +128,11 @@ JVM_HAS_ENDED = (
 def run(job: Callable[[], int]) -> int:
     """Run a job. -> its exit status.
 
-    If the job fails, `run` prints one sentence on stderr and returns 1. A bug is raised.
+    If the job fails, `run` prints one sentence on stderr and returns 1. If the error is a bug,
+    `run` raises it.
     """
-    # SIGTERM has the effect of Ctrl-C. The query stops, and the next run continues from there.
+    # SIGTERM has the effect of Ctrl-C: the query stops, and the next run continues where it
+    # stopped.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Py4J logs an error with a traceback and also raises it. This handler hides the traceback.
     logging.getLogger().addHandler(logging.NullHandler())

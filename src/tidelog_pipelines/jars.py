@@ -63,7 +63,7 @@ def cache_directory() -> Path:
 
 
 def coordinates(version: str | None = None) -> tuple[str, ...]:
-    """The jars that a version of PySpark needs, by default the one that is installed."""
+    """The jars that a version of PySpark needs. The default is the installed version."""
     version = version or metadata.version("pyspark")
     line = ".".join(version.split(".")[:2])
     if line not in LINES:

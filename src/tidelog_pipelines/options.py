@@ -77,7 +77,10 @@ FLAG = re.compile(r"(?<!\S)--([a-z]+(?:-[a-z]+)*)\b")
 
 @contextmanager
 def sentences() -> Iterator[None]:
-    """Convert every error that has a sentence for the user to JobFailed, with options for flags."""
+    """Raise JobFailed in place of each error that has a sentence for the user.
+
+    The sentence names options instead of flags.
+    """
     try:
         yield
     except Exception as error:

@@ -33,7 +33,7 @@ JVM = "-Xss8m -Duser.timezone=UTC"
 The time zone is UTC because Spark's Kafka connector uses the JVM's time zone.
 """
 LOCAL = "local[*,4]"
-"""All cores, and up to four attempts of each task, because a task may fail when a broker dies."""
+"""Use all cores, and try each task up to four times, because a task may fail when a broker dies."""
 
 AT_START = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -56,7 +56,7 @@ LOCALLY = {
     # On one machine, more partitions would cost more than they gain.
     "spark.sql.shuffle.partitions": "4",
     "spark.databricks.delta.snapshotPartitions": "2",
-    # VACUUM lists files in this many tasks, by default 10,000.
+    # The number of tasks in which VACUUM lists files. The default is 10,000.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
 }
 

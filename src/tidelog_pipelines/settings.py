@@ -190,7 +190,7 @@ def _scalar(kind: Any) -> Any:
 
 
 def environment(kind: type[S]) -> dict[str, Any]:
-    """The settings that the environment gives."""
+    """The settings in the environment variables."""
     found = {}
     for one in dataclasses.fields(kind):
         name = one.metadata.get("env")

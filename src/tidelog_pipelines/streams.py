@@ -46,11 +46,11 @@ class Caller(NamedTuple):
     """How the caller of a job follows it and stops it."""
 
     report: Callable[[str], None] = say
-    """Gets each line about the progress."""
+    """Called with each line about the progress."""
     started: Callable[[StreamingQuery], None] = lambda query: None
-    """Gets each query that starts, also after a failure."""
+    """Called with each query that starts, also with one that starts after a failure."""
     stop: Event | None = None
-    """Ends the job, in place of Ctrl-C and SIGTERM."""
+    """An event that ends the job. If it is given, Ctrl-C and SIGTERM do not."""
 
 
 COMMAND = Caller()
@@ -64,10 +64,11 @@ def run(
     caller: Caller = COMMAND,
     is_enough: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Run the queries until they end, `is_enough`, or they are interrupted. -> if not interrupted.
+    """Run the queries until they end, `is_enough` is true, or the job is interrupted.
 
-    If the cluster or a schema registry does not answer, the queries are retried from their
-    checkpoints for `patience_seconds`. `is_enough` is asked after each look at the queries.
+    Returns False if the job was interrupted. If the cluster or a schema registry does not answer,
+    the queries are retried from their checkpoints for `patience_seconds`. `is_enough` is called
+    after each check of the queries.
     """
     patience = Patience(patience_seconds)
     with interruptions(caller.stop) as interrupted:
@@ -117,9 +118,10 @@ class Patience:
 
 @contextmanager
 def interruptions(stop: Event | None = None) -> Iterator[Event]:
-    """The event of the caller, or one that Ctrl-C and SIGTERM set, instead of an exception.
+    """The event that ends the job. It is the caller's, or one that Ctrl-C and SIGTERM set.
 
-    An exception would break the connection to the JVM, and this connection cannot be opened again.
+    Ctrl-C raises no exception here. An exception would break the connection to the JVM, and this
+    connection cannot be opened again.
     """
     interrupted = stop or Event()
     if stop is not None or current_thread() is not main_thread():

@@ -54,7 +54,7 @@ def test_f28_a_change_of_the_in_sync_set_outlives_the_controller_that_it_was_sen
 
 
 def test_f05_a_new_epoch_under_the_same_leader_is_followed_on(seed: int) -> None:
-    """This includes a follower that learns of the epoch late; its leader refuses the old epoch."""
+    """One follower learns of the new epoch late, and its leader refuses the old epoch."""
     cluster = running(seed)
     controller = only_controller(cluster)
     leader = another(cluster, controller)

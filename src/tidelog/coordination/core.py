@@ -124,7 +124,7 @@ class ShardCore:
 
     @property
     def settled_wall(self) -> Millis:
-        """The wall-clock time by which offsets expire."""
+        """The wall-clock time that decides whether an offset has expired."""
         return self.now + self._wall_clock.settled_ms
 
     # -- Answers -----------------------------------------------------------------------------------

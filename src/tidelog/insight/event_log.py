@@ -27,7 +27,8 @@ from tidelog.protocol.records.records import UnreadableRecords, iterate_records
 WHERE = TopicPartition(REPLICATION_EVENTS, 0)
 DEPTH = 20_000
 """The number of past events to read. The state of each partition is recorded at least once a
-minute, so this number covers hours of a small cluster, or minutes with thousands of partitions.
+minute. So this number covers hours in a small cluster, but only minutes with thousands of
+partitions.
 """
 FETCH_BYTES = 4 * 1024 * 1024
 _OF_BROKERS = b"broker-"

@@ -35,8 +35,8 @@ class FollowerHistory(NamedTuple):
     end_offset: Offset | None
     lag: int | None
     lag_ms: Millis | None
-    """The time since the follower was last caught up. 0 if the follower is caught up now, and None
-    if it has never been caught up under this leader.
+    """The time since the follower was last caught up. It is 0 if the follower is caught up now, and
+    None if it never was under this leader.
     """
     is_in_sync: bool
 

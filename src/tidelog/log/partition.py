@@ -87,9 +87,10 @@ class PartitionLog(ReadableLog):
         loading cuts the log after the last valid batch. `recovery_point` is None if the recovery
         point is unknown.
 
-        The log calls `lower_recovery_point`, which checkpoints the new recovery point, before it is
-        cut below the old one. The log calls `before_change` before the first change of its files.
-        The log calls `before_gap` before compaction causes the first gap in its offsets.
+        The log calls three functions before it changes. `lower_recovery_point` checkpoints a lower
+        recovery point before the log is cut below the present one. `before_change` is called before
+        the first change of the log's files. `before_gap` is called before the first gap in the
+        log's offsets, which only compaction may cause.
         """
         loader = LogLoader(
             disk,

@@ -162,7 +162,7 @@ class Truncated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncleanLoss:
-    """As far as this node knows, committed records from `to_offset` to `from_offset` are lost."""
+    """This node knows of committed records from `to_offset` up to `from_offset` that are lost."""
 
     kind: ClassVar[str] = "unclean_loss"
 

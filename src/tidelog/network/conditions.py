@@ -77,9 +77,10 @@ class Conditions:
         return max(MIN_CHUNK, min((int(rate / TURNS_PER_SECOND) for rate in rates), default=CHUNK))
 
     def send(self, way: Way, size: int, now: float) -> tuple[float, float]:
-        """Count bytes as sent; return when the way is free again, and when the bytes arrive.
+        """Count bytes as sent.
 
-        All connections of a node share its bandwidth, separately for each direction.
+        Returns two times: when the way is free again, and when the bytes arrive. All connections of
+        a node share its bandwidth, separately for each direction.
         """
         gone = now
         for party, is_out in ((way.speaker, True), (way.hearer, False)):

@@ -1,7 +1,8 @@
 """Recognises other protocols at a Kafka port by their first four bytes.
 
-A client of another protocol sends text or a handshake in place of a frame length. As a length,
-these bytes exceed every limit. A message with only this number would not show operators the cause.
+A client of another protocol sends text or a handshake in place of a frame length. Read as a length,
+these bytes exceed every limit. An error message with only this length would not tell operators the
+cause.
 """
 
 AN_HTTP_REQUEST = "an HTTP request"

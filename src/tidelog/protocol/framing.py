@@ -18,8 +18,8 @@ a buffer of its own. A frame is valid until the host receives the next bytes. A 
 Invariants: between frames a splitter holds no buffer. Inside a frame, a splitter reuses an existing
 buffer, or allocates at most `GROWTH` times the bytes received. The length that the frame claims
 does not matter. Each byte is copied at most a few times. For a frame larger than `SPARE_BYTES`, the
-system allocates memory page by page as bytes are written, and frees the memory with the frame's
-last view.
+system allocates memory page by page as bytes are written. The memory is freed with the last view of
+the frame.
 """
 
 from collections.abc import Mapping

@@ -56,8 +56,8 @@ class FreezeMeter:
         self.began: Millis = -1
         """The start of this pass. Passes that start in the same millisecond count as one pass."""
         self.report_from_ms: Millis = STEP_MS
-        """The loop calls `blame` for a step that takes at least this long: STEP_MS, or 1 ms more
-        than the longest reported step of this pass.
+        """The loop calls `blame` for a step that takes at least this long. This is STEP_MS at
+        first, and later 1 ms more than the longest reported step of this pass.
         """
 
     def begin(self, now: Millis) -> None:

@@ -1,8 +1,8 @@
 """`audit`: compares the acknowledged records with the content of a topic.
 
-The audit first compares digests of offset ranges. Only the records of ranges that differ are
-joined, so the cost of the joins grows with the damage and not with the topic. The exit status is 0
-if no fault is found, 1 if there is a fault, and 2 if the audit could not be completed.
+Both sides are compared by digests of offset ranges, and only the records of ranges that differ are
+joined. The joins therefore grow with the damage, not with the topic. The exit status is 0 if no
+fault is found, 1 if there is a fault, and 2 if the audit could not be completed.
 """
 
 import sys
@@ -314,8 +314,8 @@ def main(arguments: list[str]) -> int:
         return CLEAN
 
     status = run(job)
-    # If `run` has reported an error, there is no verdict, so the status must not be one of a
-    # verdict.
+    # If `run` has reported an error, there is no verdict. So return another status than 0 and 1,
+    # which stand for verdicts.
     return found[0] if found else (status if status == INTERRUPTED else UNKNOWN)
 
 

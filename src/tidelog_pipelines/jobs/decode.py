@@ -21,7 +21,7 @@ COLUMNS = {
     "key": (CONTENT, "binary"),
     "value": (CONTENT, "binary"),
 }
-"""The required columns. For each: the types that are accepted, and the type it is converted to."""
+"""The required columns, each with the accepted types and the type to which it is converted."""
 HEADERS = "array<struct<key:string,value:binary>>"
 
 

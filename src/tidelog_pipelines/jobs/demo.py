@@ -93,7 +93,10 @@ class Demo:
         )
 
     def _keep_health(self) -> None:
-        """Start the queries once there are events; restart them if a broker failure ends one."""
+        """Start the queries when there are events.
+
+        If a broker failure ends a query, start them again.
+        """
         if self._health and all(query.isActive for query in self._health.values()):
             return
         for query in self._health.values():

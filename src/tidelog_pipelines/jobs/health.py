@@ -92,7 +92,7 @@ class HealthTables(NamedTuple):
 
 
 def found(spark: SparkSession, settings: HealthSettings) -> HealthTables:
-    """The tables of all recorded events, which Spark caches. Raises if there is no event."""
+    """The tables of all recorded events. Spark caches the events. Raises if there is no event."""
     events = _cached_anew(recorded_events(spark, settings, settings.events))
     if events.isEmpty():
         raise JobFailed(
@@ -103,7 +103,7 @@ def found(spark: SparkSession, settings: HealthSettings) -> HealthTables:
 
 
 def _cached_anew(table: DataFrame) -> DataFrame:
-    """Cache a table. An older cache is dropped first, because its files may have grown since."""
+    """Cache a table. An older cache is dropped first, because files may have grown since then."""
     return table.unpersist().cache()
 
 

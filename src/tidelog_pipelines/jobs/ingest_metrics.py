@@ -21,7 +21,7 @@ from tidelog_pipelines.streams import offsets_text, read_progress
 
 @dataclass(frozen=True)
 class Measured:
-    """The state after the last report; it is replaced as a whole."""
+    """The state after the last report. Each report replaces the whole state."""
 
     lag: Ends
     """By topic and partition, the number of records after the end of the last micro-batch."""
@@ -39,7 +39,7 @@ class ProgressListener(StreamingQueryListener):
         self.measured = Measured({})
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
-        """Do nothing: there is no micro-batch yet."""
+        """Do nothing, because there is no micro-batch yet."""
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         progress = read_progress(event.progress)
@@ -57,10 +57,10 @@ class ProgressListener(StreamingQueryListener):
         self.measured = found
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """Do nothing: nothing has changed."""
+        """Do nothing, because nothing has changed."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        """Do nothing: the job reports how it ends."""
+        """Do nothing, because the job itself reports how it ends."""
 
 
 def lag(report: dict[str, Any]) -> Ends:
@@ -111,7 +111,7 @@ class _Collector:
 
 @contextmanager
 def served(spark: SparkSession, port: int, query: str, ingestion: Ingestion) -> Iterator[None]:
-    """Serve the metrics of a query on all interfaces; port 0 serves none."""
+    """Serve the metrics of a query on all interfaces. With port 0, no metrics are served."""
     if not port:
         yield
         return

@@ -1,9 +1,9 @@
 """Writes the micro-batches of `ingest`: each topic's records to its table, bad ones to quarantine.
 
 Two checks ensure that a record is written only once. (1) A batch that is run again covers the same
-records and has the same number, which the table recognises. (2) If the table or the quarantine
-already has a partition and offset, written with another checkpoint or another decoder, the record
-is left out. After the first batch of a run, the second check costs nothing as long as each batch
+records and has the same number, which the table recognises. (2) A record is left out if another
+checkpoint or another decoder has already written its partition and offset to the table or to
+quarantine. After the first batch of a run, the second check costs nothing as long as each batch
 begins where the table ends. Tables whose rows change by key need neither check: see
 `sinks/keyed.py`.
 """

@@ -40,7 +40,7 @@ def may_be_a_record(error: Exception) -> bool:
 def culprits(spans: Sequence[Span], complaint: Callable[[Span], str | None]) -> list[Culprit]:
     """The records that fail by themselves.
 
-    `complaint` reads a span, and returns why it fails or None.
+    `complaint` reads a span. It returns the reason if the span fails, otherwise None.
     """
     found: list[Culprit] = []
     to_try = list(reversed(spans))

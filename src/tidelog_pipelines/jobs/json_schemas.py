@@ -1,4 +1,4 @@
-"""The JSON Schemas that the headers of a batch's values name."""
+"""Fetches the JSON Schemas whose ids are in the headers of a batch's values."""
 
 from pyspark.sql import DataFrame
 

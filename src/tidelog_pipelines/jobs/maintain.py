@@ -130,7 +130,7 @@ def _names(tables: DeltaTables, settings: MaintainSettings) -> Iterator[str]:
 def _maintained(
     spark: SparkSession, path: str, name: str, settings: MaintainSettings
 ) -> Maintained:
-    is_forever = name.startswith(deletes.DIRECTORY)  # a delete that is forgotten has no effect
+    is_forever = name.startswith(deletes.DIRECTORY)  # deletes must be remembered forever
     expires = settings.retain and not is_forever
     expired = upkeep.expire(spark, path, settings.retain) if expires else 0
     columns = tuple(filter(None, settings.zorder.split(",")))

@@ -30,7 +30,7 @@ class Plan(NamedTuple):
     checkpoint: str
     key: Raw | Text
     value: Format | None
-    """None for JSON whose type is inferred and grows."""
+    """None for JSON whose columns are inferred from the values."""
     compact_every: int
     skips_deleted: bool = False
     """Whether the job continues if a topic is deleted."""
@@ -38,13 +38,13 @@ class Plan(NamedTuple):
     most_fields: int = 1_000
     dead_letter_topic: str = ""
     registry: RegistryPlan | None = None
-    """For values that are decoded with schemas of a registry."""
+    """Set if values are decoded with schemas of a registry."""
     partition_by: tuple[str, ...] = ("date",)
     """The columns that partition the new tables of topics."""
     mode: str = APPEND
     """What a record does to the table: adds a row, or changes the row or the history of its key."""
     envelope: str = NO_ENVELOPE
-    """The envelope of the values. The table stores the row after the change from the envelope."""
+    """The kind of envelope around the values, if any. The table stores the row inside it."""
 
 
 def key_of(plan: Plan) -> Raw | Text:

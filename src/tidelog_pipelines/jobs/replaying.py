@@ -79,13 +79,14 @@ class Replay:
         columns = ValueColumns(plan, self._tables, may_write=False)
         value, existing = columns.prepare(topic, records, _batch())
         examined = _decoded(plan, records, value).drop(DELETED)
-        # With a registry, each schema is compared with the table.
+        # With a registry, this check is not needed, because each schema was compared with the
+        # table.
         if existing is not None and self._plan.registry is None and not existing.isEmpty():
             check_columns(topic, existing.schema, examined.drop(REASON).schema)
         return _counted(topic, examined, stuck)
 
     def replay(self, topic: str) -> Replayed:
-        """Decode the records of a topic, and move those that pass to its table."""
+        """Decode the records of a topic, and move the decoded ones to the topic's table."""
         records, stuck = self._records(topic)
         spans = _spans(records)
         plan = self._plan_for(topic)
@@ -112,7 +113,7 @@ class Replay:
         return chosen.where(has_time), chosen.where(~has_time)
 
     def _plan_for(self, topic: str) -> Plan:
-        """The plan in the mode of the topic's table."""
+        """The plan, with the mode of the topic's table."""
         existing = self._tables.rows(table_of(topic))
         mode = Mode() if existing is None else mode_of(existing.schema)
         return self._plan._replace(mode=mode.name, envelope=mode.envelope)

@@ -86,7 +86,7 @@ def summarized(where: str, checkpoint: Checkpoint, tables: Tables) -> Iterator[E
 def _counted_if_possible(start: Start, checkpoint: Checkpoint, tables: Tables) -> dict[str, Any]:
     try:
         return counted(start, checkpoint, tables)._asdict()
-    except Exception:  # Spark itself has failed: the error that follows is the one to report
+    except Exception:  # Spark itself has failed; the error that follows is reported
         return {"seconds": round(time.monotonic() - start.time, 3)}
 
 

@@ -1,6 +1,6 @@
-"""`transform`: writes windowed totals of a topic to another topic; an example to copy.
+"""`transform`: writes windowed totals of a topic to another topic. It is an example to copy.
 
-Records that arrive before the watermark has passed their window are counted. Each result contains
+A record is counted if it arrives before the watermark has passed its window. Each result contains
 the query id, the epoch and the window. With these, --show drops the duplicates of a retry.
 """
 
@@ -127,7 +127,7 @@ def run(spark: SparkSession, settings: TransformSettings) -> None:
         return _started(writer, settings, f"{located(settings.quarantine)}/_checkpoint")
 
     def tell(progress: streams.Progress) -> None:
-        if progress.query:  # the quarantine has no name
+        if progress.query:  # the query that writes the quarantine has no name
             streams.say(streams.line(progress))
 
     starts = [start, start_quarantine] if settings.quarantine else [start]

@@ -23,12 +23,15 @@ from tidelog_pipelines.transformations.values.shape_growth import widened
 PATHS_PER_FIELD = 10
 """A task collects up to this many JSON paths per column that a table may have."""
 UNWRAPPED = "--value-format json, and avro with --schema-registry"
-"""The values whose envelopes can be unwrapped."""
+"""The formats of values whose envelopes can be unwrapped, for an error message."""
 
 
 class ValueColumns:
     def __init__(self, plan: Plan, tables: Tables, *, may_write: bool = True) -> None:
-        """If `may_write` is false, no table changes. The columns are those that it would get."""
+        """If `may_write` is false, no table changes.
+
+        The columns are those that the table would get.
+        """
         self._plan = plan
         self._tables = tables
         self._may_write = may_write

@@ -1,4 +1,4 @@
-"""Tables whose rows change by the key of records: creates them, and applies decoded records.
+"""Creates tables whose rows change by the key of records, and applies decoded records to them.
 
 Each call makes one commit of the table. A record has no effect if a newer record of its key was
 applied before. So it is safe to repeat a call.

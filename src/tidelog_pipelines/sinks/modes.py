@@ -1,8 +1,7 @@
 """What a record does to the table of its topic. A table keeps the mode of its first run.
 
-append:  adds a row.
-upsert:  replaces the row of its key, or deletes it if the record has no value.
-history: adds a row, and ends the validity of the row before it; one without a value only ends it.
+append: adds a row. upsert: replaces the row of its key, or deletes it if the record has no value.
+history: adds a row if it has a value, and ends the validity of the row before it.
 """
 
 from dataclasses import dataclass

@@ -106,7 +106,7 @@ class DeltaTables(Tables):
         writer = rows.write.format("delta").mode("append")
         if by:
             writer = writer.partitionBy(*by)
-        # Delta stores the last batch number of each application, and skips a batch whose number is
+        # Delta stores the last batch number of each application. It skips a batch if its number is
         # not larger.
         application = "/".join(filter(None, (batch.query_id, name, part, batch.decoder)))
         commit = f"{application} batch {batch.number}"

@@ -71,7 +71,8 @@ def broker_of(directories: str) -> int:
 def find_parts(replicas: Mapping[int, str], topic: str | None, part_bytes: int) -> list[Part]:
     """Every part of every segment. Commas separate the directories of one replica.
 
-    Without a topic, the segments of all topics. Raises `NoSegments` if a replica has none.
+    Without a topic, finds the segments of all topics. Raises `NoSegments` if a replica has no
+    segment.
     """
     parts: list[Part] = []
     for replica, directories in replicas.items():

@@ -127,7 +127,7 @@ def lost(unfound: DataFrame) -> DataFrame:
 
 
 def unplaced(strays: DataFrame, moved: DataFrame, corrupted: DataFrame) -> DataFrame:
-    """The strays without moved records and without the content at corrupted offsets."""
+    """The strays, except for moved records and for the content at corrupted offsets."""
     at = moved.select("topic", f.col("found_partition").alias("partition"), "found_offset")
     taken = at.withColumnRenamed("found_offset", "offset").union(corrupted.select(*RECORD))
     return strays.join(taken, list(RECORD), "left_anti")

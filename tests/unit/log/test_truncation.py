@@ -133,7 +133,10 @@ def test_the_recovery_point_is_lowered_before_the_log_is_cut() -> None:
 def test_what_was_cut_does_not_come_back_behind_what_came_after(
     seed: int, count: int, cut: int
 ) -> None:
-    """Old and new batches fill the same pages, so only a synced truncation tells them apart."""
+    """Old and new batches share pages.
+
+    Without a sync, old batches could come back after a crash.
+    """
     page = 4096 - 73
     assert len(batch(size=page)) == 4096
     disk = SimDisk()

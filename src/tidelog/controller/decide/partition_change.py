@@ -5,8 +5,8 @@ from the in-sync set. If that set is empty, the leader is elected from the eligi
 (KIP-966), which hold every committed record. If both sets are empty, the controller elects the last
 known leader. If that replica cannot lead and the topic allows unclean elections, the controller
 elects any live replica. An election with both sets empty is marked as unclean, because records may
-be lost. If the in-sync set is smaller than min.insync.replicas after a replica has left it cleanly,
-the replica stays eligible, because no record can be committed while the set is that small.
+be lost. A replica that leaves the in-sync set cleanly stays eligible while the set is smaller than
+min.insync.replicas. No record can be committed during that time, so the replica misses none.
 """
 
 from collections.abc import Callable, Collection

@@ -1,8 +1,8 @@
 """Placement of new replicas: leaders round-robin over all brokers, replicas across racks first.
 
 Brokers form a ring in which racks alternate. Each new partition takes the next broker as leader, so
-the leader counts of two brokers differ by at most one. On each lap around the ring, the first
-follower has a different distance from its leader, so the load of a failed broker spreads over many
+the leader counts of two brokers differ by at most one. On each lap around the ring, the distance
+from a leader to its first follower is different. So the load of a failed broker spreads over many
 brokers.
 """
 

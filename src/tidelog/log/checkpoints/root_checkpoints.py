@@ -69,7 +69,10 @@ class RootCheckpoints:
         return partition in self.cleaned or (is_compacted and not self._knows_cleaned)
 
     def note_cleaned(self, partition: TopicPartition) -> None:
-        """Record durably that compaction leaves gaps in this log; called before the first gap."""
+        """Record durably that compaction leaves gaps in this log.
+
+        The log calls this before its first gap.
+        """
         self.cleaned.setdefault(partition, 0)
         self._write(names.CLEANER_CHECKPOINT, self.cleaned, durable=True)
 
@@ -87,7 +90,10 @@ class RootCheckpoints:
         self._missing = {}
 
     def lower_recovery_point(self, partition: TopicPartition, offset: Offset) -> None:
-        """Checkpoint a lower recovery point; called before the log is truncated to that offset."""
+        """Checkpoint a lower recovery point.
+
+        The log calls this before it is truncated to that offset.
+        """
         if self.recovery_points.get(partition, 0) > offset:
             self.recovery_points[partition] = offset
             self._write(names.RECOVERY_POINT_CHECKPOINT, self._all_recovery_points, durable=True)

@@ -1,7 +1,8 @@
 """Compares leader-epoch-checkpoint with the batches, and rebuilds the file from the batches.
 
-Every batch carries its leader epoch, so the file is derived data. With a wrong file, a follower
-would be truncated at the wrong offset, so the file is compared with the batches before it is used.
+Every batch carries its leader epoch, so the file is derived data. A wrong file would make a
+follower truncate its log at the wrong offset. So the file is compared with the batches before it is
+used.
 """
 
 from collections.abc import Sequence

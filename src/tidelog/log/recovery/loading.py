@@ -3,9 +3,9 @@
 Invariant: a record that power loss could still remove cannot be read (F11). After a clean shutdown
 only the last batches of each segment are read. The segments must be contiguous, and the log must
 end at the recovery point (F54). If the shutdown was not clean, the log is scanned and fsynced from
-the recovery point on, because the page cache survives the end of the process but not a power loss.
-If a check fails, the scan begins at the first segment that may be wrong. `LastStop` tells whether
-power may have been lost.
+the recovery point on. The bytes after this point may be only in the page cache, which a power loss
+would remove. If a check fails, the scan begins at the first segment that may be wrong. `LastStop`
+tells whether power may have been lost.
 """
 
 from bisect import bisect_right

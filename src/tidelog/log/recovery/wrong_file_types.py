@@ -1,5 +1,5 @@
-"""Sets aside entries whose file type does not match their name: a directory in place of a file, a
-file in place of a directory, a dangling link.
+"""Sets aside entries whose file type does not match their name. Examples are a directory in place
+of a file, a file in place of a directory, and a dangling link.
 
 If such an entry stayed, the first read or write of its name would fail and count as a disk failure.
 The check runs before anything else in a log directory is read. A file that the check has set aside

@@ -33,7 +33,7 @@ class RollPolicy:
         timestamp: Millis,
         now: Millis,
     ) -> bool:
-        """Whether a batch needs a new segment, if `pending` bytes are added to this one first."""
+        """Whether a batch needs a new segment. First, `pending` bytes are added to this segment."""
         occupied = segment.size + pending
         if last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
             return True

@@ -166,8 +166,9 @@ def check_replicated(
 ) -> list[tuple[int, BatchHeader]] | AppendRefused:
     """Check batches from the leader like `check_whole`; returns the batches before the first gap.
 
-    If `has_gaps` is set, gaps are accepted. No checksum covers a batch's offset and leader epoch,
-    so the offset is compared with the batch before it, and the epoch with the newest epoch.
+    If `has_gaps` is set, gaps are accepted. No checksum covers a batch's offset and leader epoch.
+    So the offset is compared with the batch before it, and the leader epoch is compared with the
+    newest epoch.
     """
     found = check_whole(batches)
     if isinstance(found, AppendRefused):

@@ -96,7 +96,7 @@ class MetadataLog:
         granted: Sequence[NodeId],
         now: Millis,
     ) -> Offset:
-        """Append the first record of an epoch; its commit also commits all records before it."""
+        """Append the first record of an epoch. Its commit also commits all earlier records."""
         # Kafka writes version 0 of this message at kraft.version 0, and its tools always read
         # version 0.
         message = LeaderChangeMessage(
@@ -114,7 +114,10 @@ class MetadataLog:
         return self._write_control(records, epoch, now)
 
     def append_voters(self, voters: VoterSet, epoch: LeaderEpoch, now: Millis) -> Offset:
-        """Append a voter set, which takes effect at once; the first one also sets kraft.version."""
+        """Append a voter set, which takes effect at once.
+
+        The first voter set also sets kraft.version.
+        """
         if self.voters.kraft_version < DYNAMIC:
             records = membership_records(VoterMembership(DYNAMIC, voters), now)
         else:

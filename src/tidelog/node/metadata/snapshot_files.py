@@ -169,7 +169,7 @@ class Written(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The newest valid snapshot, and the names of newer, damaged ones."""
+    """The newest valid snapshot, and the names of newer snapshots that are damaged."""
 
     snapshot: SnapshotId | None
     content: SnapshotContent | None

@@ -230,8 +230,8 @@ class Assignments:
             directory = self._storage.directory_id(partition)
             self._located(topic.topic_id, partition.partition, directory)
         if placed.leader_epoch < replica.log.latest_epoch:
-            # A starting node reads old images first. If the replica led or followed in an epoch
-            # older than the latest epoch in its log, it would overwrite the log's history of
+            # A starting node reads old images first. Ignore an image whose epoch is older than the
+            # latest epoch in the log. Otherwise the replica would overwrite the log's history of
             # epochs.
             self._wait_for_later(replica)
         elif placed.leader == self._me:

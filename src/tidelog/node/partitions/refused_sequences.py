@@ -1,11 +1,12 @@
 """Remembers batches of idempotent producers that were refused because this broker did not lead.
 
 A client sends several batches of a partition before the first is answered. If the broker becomes
-the leader between two batches, it has refused the first batch, and finds a gap before the sequence
-numbers of the second batch. The error OUT_OF_ORDER_SEQUENCE_NUMBER would then make librdkafka raise
-its producer epoch. librdkafka would send its unacknowledged batches again in the new epoch. Batches
-that another leader has already appended would then be in the log twice. To prevent this, the second
-batch gets the same error as the first batch, and the client retries both in order (F44).
+the leader between two of these batches, it has refused the first batch. It then finds a gap before
+the sequence numbers of the second batch. The error OUT_OF_ORDER_SEQUENCE_NUMBER would then make
+librdkafka raise its producer epoch. librdkafka would send its unacknowledged batches again in the
+new epoch. Batches that another leader has already appended would then be in the log twice. To
+prevent this, the second batch gets the same error as the first batch, and the client retries both
+in order (F44).
 """
 
 from collections import OrderedDict

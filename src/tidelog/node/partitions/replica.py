@@ -156,7 +156,7 @@ class Replica:
             self._owner.truncated(self, end, high_watermark)
 
     def drop_damaged(self, offset: Offset) -> None:
-        """Remove the records from the first damaged one on, to fetch them from the leader again."""
+        """Remove all records from `damaged_from` on, to fetch them from the leader again."""
         assert self.leader is None
         self.log.truncate_to(offset, self._clock.now)
         self._cut()

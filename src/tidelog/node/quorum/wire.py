@@ -30,7 +30,10 @@ from tidelog.replication.quorum.state import LogEnd, ReplicaKey, VoterSet
 # -- requests out --------------------------------------------------------------------------
 
 HIGHEST_EPOCH = 1 << 30
-"""The highest epoch that a peer may send; a higher one would leave too few epochs for elections."""
+"""The highest epoch that a peer may send.
+
+A higher epoch would leave too few epochs for elections.
+"""
 
 
 def vote(effect: RequestVote, me: ReplicaKey, voters: VoterSet, cluster_id: str) -> Any:

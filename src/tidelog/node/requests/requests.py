@@ -209,8 +209,8 @@ class Requests:
     def answer(self, call: "_Call", steps: Steps[bytearray]) -> None:
         """Encode the response: a short one at once, a long one in slices.
 
-        The connection's next request waits until the response is encoded, so that one client cannot
-        have many responses encoded at the same time.
+        The connection's next request waits until the response is encoded. So the node never encodes
+        several long responses for one client at the same time.
         """
 
         session = call.session

@@ -2,10 +2,11 @@
 
 A whole fetch fails if its response cannot be decoded, the connection is lost or the request times
 out (F62). The failure does not show which partition has caused it. After two failures in a row,
-half of the partitions are left out, then half of the rest, until a fetch succeeds or only one
-partition is fetched. If the fetch of that one partition fails too, the partition is blamed. It is
-left out until all partitions have been tested. Partitions that have passed their test are fetched
-during the search. If no partition passes, the leader itself has failed, and no partition is blamed.
+half of the partitions are left out. If the fetch fails again, half of the rest is left out. This
+continues until a fetch succeeds or only one partition is left. If the fetch of that one partition
+fails too, the partition is blamed. It is left out until all partitions have been tested. Partitions
+that have passed their test are fetched during the search. If no partition passes, the leader itself
+has failed, and no partition is blamed.
 """
 
 from collections.abc import Iterable

@@ -3,7 +3,7 @@
 The rules decide what to fetch, what to do with each response, and how long to back off. The node
 carries out the effects.
 
-Invariants: a fetch offset proves to the leader that the follower holds every record below it, so a
+Invariants: a fetch offset proves to the leader that the follower holds every record below it. So a
 partition is not fetched while its flush is due. If the log end offset differs from the offset of
 the last fetch, the response belongs to a fetch of an earlier epoch and changes nothing (F09). Only
 a diverging epoch in a response truncates the log (F03).

@@ -367,7 +367,7 @@ class PartitionLeader:
         for replica in sorted(expected - event.isr - {self._me}):
             # The controller removed the replica because its process ended or its log is damaged.
             # Its earlier offset therefore proves nothing until its next fetch. Its caught-up time
-            # stays valid, so a replica that joins again at the high watermark does not count as
+            # stays valid. So if the replica joins again at the high watermark, it does not count as
             # lagging before its next fetch (F23).
             self._progress[replica] = FollowerProgress(self._progress[replica].last_caught_up)
             self._ends[replica] = NO_OFFSET

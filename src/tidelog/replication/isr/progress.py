@@ -45,8 +45,8 @@ class FollowerProgress:
     def fetched_again(self, leader_end: Offset, at: Millis) -> None:
         """Record that the follower's session fetched until `at` without listing this partition.
 
-        If the follower's offset is at the leader's log end and `at` is newer than the last fetch,
-        this counts as a fetch at the same offset. The follower's offset never changes here.
+        This counts as a fetch at the same offset, if the follower's offset is at the leader's log
+        end and `at` is later than the last fetch. The follower's offset never changes here.
         """
         if self.end >= leader_end and at > self.last_fetch:
             self.last_caught_up = max(self.last_caught_up, at)

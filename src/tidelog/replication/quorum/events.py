@@ -210,7 +210,7 @@ class DiscoverLeader:
 
 @dataclass(slots=True)
 class TakeLeadership:
-    """Append the LeaderChange record of this epoch; the controller starts after its commit."""
+    """Append the LeaderChange record of this epoch. When it is committed, the controller starts."""
 
     epoch: LeaderEpoch
     voters: tuple[NodeId, ...]

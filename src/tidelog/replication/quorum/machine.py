@@ -2,7 +2,7 @@
 
 Invariants: the epoch never goes back. A vote is saved before it is granted, and a member grants at
 most one vote per epoch. An epoch has at most one leader. The high watermark covers only records
-that a majority holds, and it moves only if a majority also holds a record of the leader's epoch
+that a majority holds. It moves only if a majority also holds a record of the leader's epoch
 (`commit.quorum_committed`).
 """
 

@@ -29,7 +29,7 @@ received directly into the buffer of that frame.
 """
 
 JOIN_BYTES = 64 * 1024
-"""Chunks are joined into one send up to this size; larger chunks are not copied."""
+"""Chunks are joined into one send of at most this size. A larger chunk is sent without a copy."""
 
 SENDFILE_BYTES = 4 * 1024 * 1024
 """The maximum number of bytes that one connection sends from files per pass."""
@@ -233,7 +233,10 @@ def _is_tail(part: FileSlice) -> bool:
 
 
 def _is_cold(part: FileSlice) -> bool:
-    """Whether sending the slice would wait for the disk; checks its first and its last byte."""
+    """Whether sending the slice would wait for the disk.
+
+    Only its first and last byte are checked.
+    """
     if _is_tail(part):
         return False
     source = cast(RealFile, part.file).descriptor()

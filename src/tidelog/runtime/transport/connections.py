@@ -365,7 +365,7 @@ class Connections:
         self.drop_excess()
 
     def drop_excess(self) -> None:
-        """Close the longest idle connections, as many as exceed max.connections."""
+        """If there are more than max.connections, close those that have been idle for longest."""
         excess = self.quotas.excess
         if excess:
             may_be_closed = self.quotas.may_be_closed

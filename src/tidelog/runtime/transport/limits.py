@@ -32,9 +32,9 @@ class Limits:
     connections are not read.
     """
     half_received_bytes: int = 64 * 1024 * 1024
-    """The limit of half-received requests; above it, one request at a time is received."""
+    """The limit of half-received requests. Above the limit, one request at a time is received."""
     held_bytes: int = 16 * 1024 * 1024
-    """The limit of held requests; above it, less is read from each connection at once."""
+    """The limit of held requests. Above the limit, less is read from each connection at once."""
     backlog: int = 1024
     http_hint: str = ""
     """A hint for the log line about an HTTP request at a Kafka port."""

@@ -15,7 +15,7 @@ from tidelog_pipelines.sources.kafka import ANSWER_SECONDS, client_configuration
 
 
 class LogOffsets:
-    """If the leader of a partition does not answer, the partition is left out of the result."""
+    """Asks leaders for offsets. If a leader does not answer, its partitions are left out."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
         self._admin = AdminClient(client_configuration(kafka))
@@ -25,7 +25,7 @@ class LogOffsets:
         return self._ask(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def first(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        """The first offset of each of these partitions that can still be read."""
+        """The first offset that can still be read, for each of these partitions."""
         asked = [TopicPartition(topic, one) for one in partitions]
         return self._ask(asked, OffsetSpec.earliest()).get(topic, {})  # type: ignore[no-untyped-call]
 

@@ -1,4 +1,4 @@
-"""`tables run`: keeps a table of each table topic, with one streaming query for all of them.
+"""`tables run`: keeps a table for each table topic, with one streaming query for all of them.
 
 --out contains the directories `tables/TOPIC`, `quarantine` and `checkpoints`, and the file
 `_tables.json` with the states. Each start of the query uses a new checkpoint and begins at the
@@ -223,7 +223,7 @@ class TablesJob:
     def _wait_or_raise(self, error: Exception, interrupted: Event) -> None:
         """Wait, then look for the topics again.
 
-        Raises the error if this has not helped for too long.
+        If the failures have lasted for too long, raise the error instead.
         """
         sentence = sentence_for(error)
         if sentence is None or self._patience.is_over():

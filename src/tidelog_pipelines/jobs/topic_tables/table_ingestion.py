@@ -103,7 +103,7 @@ class TableIngestion(Ingestion):
     def _guarded(self, topic: str, work: Callable[[], T]) -> T | None:
         """Do some work for a topic after its records are written.
 
-        If it fails, report it, return None.
+        If the work fails, report the failure and return None.
         """
         try:
             return work()

@@ -23,7 +23,7 @@ class TablePlans:
     compact_every: int
 
     def shared(self, checkpoint: str) -> Plan:
-        """The plan for all topics, without the settings of a single topic."""
+        """The common part of all plans, without the settings of a topic."""
         return Plan(
             kafka=self.kafka,
             out=self.out,

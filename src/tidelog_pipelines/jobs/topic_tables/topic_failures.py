@@ -7,7 +7,7 @@ from tidelog_pipelines.failures import UNREACHABLE, cause, sentence_for
 from tidelog_pipelines.jobs.isolation import STOPPED
 
 OF_THE_WHOLE_JOB = (UNREACHABLE, "the disk is full", "another run of this job")
-"""How the sentences of failures begin that concern the whole job."""
+"""If the sentence of a failure begins with one of these, the failure concerns the whole job."""
 
 
 def topics_own(error: Exception) -> str | None:

@@ -1,7 +1,7 @@
 """Unwraps Debezium's change events: an envelope holds a row before and after a change.
 
 The envelope has the fields `op`, `before` and `after`, and others that are left out. Kafka
-Connect's JSON converter may wrap it once more, beside its schema.
+Connect's JSON converter may put the envelope into another object, together with the schema.
 """
 
 from collections.abc import Mapping

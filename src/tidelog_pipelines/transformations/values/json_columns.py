@@ -40,7 +40,10 @@ from tidelog_pipelines.transformations.values.strict_json import Numeral, as_dec
 Position = tuple[int, int]
 """The partition and offset of a record."""
 Path = tuple[str, ...]
-"""The names from an object to a value in it. The elements of a list have the name ELEMENT."""
+"""The path to a value in an object: the names of the fields.
+
+ELEMENT stands for the elements of a list.
+"""
 ELEMENT = "element"
 ALWAYS: Position = (-1, -1)
 UNFIT: Any = NotImplemented

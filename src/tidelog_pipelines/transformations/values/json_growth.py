@@ -40,8 +40,9 @@ DEEPEST_COLUMN = 20
 BOOLEAN, INTEGER, FRACTION, TEXT, OBJECT, LIST = range(6)
 
 Place = tuple[int, int, int]
-"""Where a value was seen: the partition and offset of its record, and the number of the value among
-the observed values of this record."""
+"""Where a value was seen: the partition and offset of its record, and the value's number in this
+record.
+"""
 _IN_BIGINT, _IN_WIDE = scalar(LongType()), scalar(WIDE)
 
 

@@ -61,7 +61,7 @@ MakeParser = Callable[[], ParsesValues]
 def json_parser(
     limits: Limits, schemas: JsonSchemas | None = None, *, is_enveloped: bool = False
 ) -> MakeParser:
-    """A parser of JSON values, for the process that runs it."""
+    """A function that makes a parser of JSON values. Each process makes its own parser."""
 
     def make() -> ParsesValues:
         found = json_validation.parser(limits, schemas)

@@ -40,7 +40,7 @@ from tidelog_pipelines.transformations.values.shapes import (
 from tidelog_pipelines.transformations.values.strict_json import Numeral, Refused
 
 UNKNOWN = "#"
-"""The key, in a decoded value, of the fields that the writer's schema does not have."""
+"""In a decoded value, fields that the writer's schema does not have are under this key."""
 Place = Callable[[Any], tuple[Any, Any]]
 """A function from a value to the part that the column stores, and the rest.
 

@@ -39,7 +39,10 @@ class ClassicMember:
 
     @property
     def heartbeat_satisfied(self) -> bool:
-        """Whether a parked request proves the member alive. A new member's JoinGroup does not."""
+        """Whether a parked request proves the member alive.
+
+        The JoinGroup of a new member proves nothing.
+        """
         return not self.is_new and (self.join is not None or self.sync is not None)
 
     def metadata_for(self, protocol_name: str | None) -> bytes:
