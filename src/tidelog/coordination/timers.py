@@ -1,7 +1,7 @@
 """Keeps one deadline per key, and returns the keys in order of their deadlines.
 
-Heartbeats move a deadline several times per session. A move to a later time therefore only records
-the new deadline. The heap entry is corrected when it reaches the top of the heap.
+Heartbeats move a deadline several times per session. To save work, a move to a later time only
+records the new deadline. The old heap entry is corrected when it reaches the top of the heap.
 """
 
 from dataclasses import dataclass

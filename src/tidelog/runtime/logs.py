@@ -34,7 +34,7 @@ class RepeatedLineFilter(logging.Filter):
 
 
 class LineLimit:
-    """Limits log lines that peers can trigger to `burst` at once, then one line per `every_ms`."""
+    """Limits log lines that peers trigger: up to `burst` lines at once, then one per `every_ms`."""
 
     __slots__ = ("_every_ms", "_left", "_most", "_omitted", "_refilled_at")
 

@@ -76,7 +76,10 @@ class SparseIndex:
         return self._floor(_VALUE, value)
 
     def steps_back(self, key: int) -> Iterator[tuple[int, int]]:
-        """Entries before `floor(key)`, from late to early, at distances that double each time."""
+        """Entries before `floor(key)`, the latest first.
+
+        The distance to the next one doubles each time.
+        """
         self.write_out()
         number, step = self._count_below(_KEY, key + 1) - 2, 1
         while number >= 0:

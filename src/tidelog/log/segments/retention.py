@@ -53,7 +53,7 @@ def _is_expired(segment: Segment, retention_ms: Millis, now: Millis, ahead_ms: M
 
 
 def awaits_confirmation(segments: SegmentList, count: int) -> bool:
-    """Whether retention may delete the first kept segment once its headers have been read."""
+    """Whether retention may delete the first kept segment after batch headers confirm its age."""
     if count == len(segments):
         return False
     return segments[count].rebuild is not None

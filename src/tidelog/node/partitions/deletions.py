@@ -30,7 +30,7 @@ class Deletions:
         self._storage_failed = storage_failed
 
     def delete(self, effect: DeleteRecordsBefore, resume: Resume) -> list[RecordsDeleted] | Parked:
-        """Advance each log start offset, and park until the followers have advanced their own."""
+        """Advance each log start offset. Park the request until the followers have done so too."""
         results = [self._delete_here(deletion) for deletion in effect.deletions]
         pending: Pending[RecordsDeleted] = Pending(results, resume, RecordsDeleted)
         is_waiting = False

@@ -72,7 +72,7 @@ class Storage:
 
     @property
     def previous_broker_epoch(self) -> BrokerEpoch:
-        """The epoch of the last clean shutdown; -1 if the directories differ or one has failed."""
+        """The epoch of the last clean shutdown; -1 if the directories have no common epoch."""
         epochs = {one.previous_broker_epoch for one in self._directories.values()}
         is_whole = len(self._directories) == len(self._counts)
         return epochs.pop() if is_whole and len(epochs) == 1 else NO_BROKER_EPOCH
