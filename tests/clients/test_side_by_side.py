@@ -93,7 +93,7 @@ class Both:
         return answers
 
     def fields_of(self, api: str, values: Answer) -> Answer:
-        """The values that are fields of this API's request."""
+        """Only those values that this API's request has as fields."""
         known = {field.name for field in self.talks[0].schemas.request(api).body.fields}
         return {name: value for name, value in values.items() if name in known}
 

@@ -184,7 +184,7 @@ class PartitionLog(ReadableLog):
         return first.base_offset > end and (is_compacted or end > self.log_start_offset)
 
     def _start_inside_batch(self, first: BatchHeader) -> bool:
-        """Prepare an empty log whose start offset lies inside `first` to append that whole batch.
+        """Prepare an empty log to append all of `first`, a batch that begins before the log start.
 
         Returns False if the log is not empty, or if its start offset lies past the batch.
         """

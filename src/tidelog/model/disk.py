@@ -56,7 +56,7 @@ class Disk(Protocol):
         """Names of all entries except files and links to files, sorted."""
 
     def make_directory(self, path: str) -> bool:
-        """Create a directory in an existing one; returns False if it already exists."""
+        """Create a directory whose parent exists. Returns False if the directory already exists."""
 
     def read_file(self, path: str) -> bytes:
         """The content; raises FileNotFoundError, or IsADirectoryError for a directory."""

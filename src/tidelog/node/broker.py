@@ -81,9 +81,9 @@ class Broker:
         if self._has_begun:
             self.assignments.apply(old, new, by_records=by_records)
         elif self.lifecycle.is_registered_in(new):
-            # Do not lead by an earlier image, whose leaderships belong to an earlier run of this
-            # broker. The logs may have lost their last records since that run. If this run led in
-            # the same leader epoch, two different records could get the same offset.
+            # Begin only with this image. Earlier images assign leaderships to an earlier run of
+            # this broker. The logs may have lost their last records since that run. If this run led
+            # in the same leader epoch, two different records could get the same offset.
             self._has_begun = True
             self.lifecycle.may_be_unfenced = False
             self.assignments.sort_out_strays(new, self.past)

@@ -1,4 +1,4 @@
-"""Reading the topic of replication events: where a read begins, and where the next continues."""
+"""Where a read of the topic of replication events begins, and where the next read continues."""
 
 import json
 from collections.abc import Iterator

@@ -76,7 +76,7 @@ class Disturbed(Exception):
 
 
 class AcksTrial:
-    """Kills one leader. With `has_lagged`, its followers have left the ISR before."""
+    """Kills one leader. With `has_lagged`, its followers leave the ISR before the kill."""
 
     def __init__(self, say: Callable[[str], None], *, has_lagged: bool) -> None:
         self._say = say

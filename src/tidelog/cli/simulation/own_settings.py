@@ -1,4 +1,4 @@
-"""The settings for `tidelog whatif`, from options or from a topic. Missing settings are assumed."""
+"""The settings for `tidelog whatif`, from options or from a topic. Missing ones get defaults."""
 
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ class OwnSettings(NamedTuple):
     minimums: tuple[int, ...]
     acks: tuple[str, ...]
     assumed: tuple[str, ...]
-    """The settings that were assumed, as `key=value`."""
+    """The settings that are defaults, as `key=value`."""
 
 
 def read_topic(bootstrap: str, topic: str) -> TopicSettings:
@@ -55,7 +55,7 @@ def own_settings(
     acks: tuple[str, ...],
     topic: TopicSettings | None,
 ) -> OwnSettings:
-    """Complete the options with the settings of the topic. Assume those that are still missing."""
+    """Complete the options with the settings of the topic. Use defaults for those still missing."""
     assumed = []
     if not factors:
         factors = (ASSUMED_FACTOR if topic is None else topic.replication_factor,)

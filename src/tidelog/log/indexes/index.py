@@ -87,7 +87,7 @@ class SparseIndex:
             number, step = number - step, step * 2
 
     def some_before(self, value: int, steps: int) -> tuple[int, int] | None:
-        """The entry `steps` entries before the first entry whose value is at least `value`."""
+        """Find the first entry whose value is at least `value`, and go back `steps` entries."""
         self.write_out()
         number = self._count_below(_VALUE, value) - steps
         return self._read(number) if number >= 0 else None

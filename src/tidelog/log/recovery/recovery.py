@@ -104,7 +104,7 @@ class SegmentRecovery:
         return first is not None and first.base_offset == segment.base_offset
 
     def _proves_reach(self, segment: Segment) -> bool:
-        """Whether the segment proves that the log once reached it. A hole may then end there."""
+        """Whether the segment proves that the log once reached it, so that the gap is a hole."""
         return (self._has_gaps and segment.size > 0) or self._starts_at_base(segment)
 
     def _set_aside(self, segment: Segment) -> None:

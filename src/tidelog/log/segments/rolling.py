@@ -33,7 +33,7 @@ class RollPolicy:
         timestamp: Millis,
         now: Millis,
     ) -> bool:
-        """Whether a batch needs a new segment. First, `pending` bytes are added to this segment."""
+        """Whether a batch needs a new segment. `pending` bytes will be written before the batch."""
         occupied = segment.size + pending
         if last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
             return True

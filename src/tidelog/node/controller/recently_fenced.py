@@ -33,9 +33,9 @@ class RecentlyFencedBrokers:
         self._timers = timers
         self._image = image
         self._lost: dict[NodeId, Millis] = {}
-        """Leaders whose connection was lost, and until when responses wait for new leaders."""
+        """Leaders whose connection was lost. The value is the time until which responses wait."""
         self._fenced: dict[NodeId, Millis] = {}
-        """Fenced brokers, and until when they are listed."""
+        """Fenced brokers. The value is the time until which the broker is listed."""
         self._waiting: list[tuple[Collection[str] | None, Resume]] = []
 
     def lost(self, leader: NodeId) -> None:

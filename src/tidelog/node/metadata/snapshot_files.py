@@ -217,7 +217,7 @@ class Snapshots:
             try:
                 content = self._disk.read_file(path_of(snapshot))
             except OSError as failure:
-                # The node can start without it, because a newer one was loaded.
+                # The node can start without this snapshot, because a newer snapshot was loaded.
                 log.warning("the snapshot %s cannot be read: %s", path_of(snapshot), failure)
                 continue
             if decode(snapshot, content, self._cluster_id) is not None:

@@ -62,7 +62,7 @@ class Partitions:
         self.offline: dict[TopicPartition, TopicId] = {}
         """Partitions that this node holds in a log directory that has failed."""
         self.cut_off_for_ms: Millis | None = None
-        """The broker session timeout if no controller has answered for so long, else None."""
+        """The broker session timeout, if no controller has answered within it. Otherwise None."""
         self._clock = clock
         self._timers = timers
         self._storage_failed = storage_failed

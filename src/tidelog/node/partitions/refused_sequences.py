@@ -19,7 +19,10 @@ from tidelog.node.clock import Clock
 from tidelog.protocol.records.batch import HEADER_SIZE, BatchHeader, read_header
 
 REMEMBERED_MS: Millis = 5_000
-"""The batches that a client had sent before it knew of the refusal arrive well within this time."""
+"""A client may send further batches before it knows of the refusal.
+
+They arrive within this time.
+"""
 _MOST = 1_000
 
 

@@ -334,7 +334,7 @@ class Replica:
             self.step(event)
 
     def listen(self, listener: WatchListener, *, is_follower: bool) -> None:
-        """Wake this listener from now on.
+        """From now on, wake this listener.
 
         A consumer is woken by a commit, a follower by an append.
         """
@@ -345,7 +345,7 @@ class Replica:
         self._followers.pop(listener, None)
 
     def watch(self, watch: PartitionWatch, *, is_follower: bool) -> None:
-        """Notify the fetch session from now on when this partition changes."""
+        """From now on, notify the fetch session when this partition changes."""
         if watch.watched_partition is self:
             return
         if watch.watched_partition is not None:

@@ -250,7 +250,10 @@ class PartitionLeader:
 
     @property
     def end(self) -> Offset:
-        """The log end offset of the leader, as durable as its flush policy requires."""
+        """The leader's log end offset.
+
+        All records below it are as durable as the flush policy requires.
+        """
         return self._ends[self._me]
 
     def followers(self, now: Millis) -> tuple[FollowerState, ...]:
@@ -276,10 +279,7 @@ class PartitionLeader:
     # -- the in-sync set ---------------------------------------------------------------------------
 
     def _settle_in_sync(self) -> None:
-        """Recompute the agreed and the maximal set.
-
-        The maximal set has all that may be in sync (F12).
-        """
+        """Recompute the agreed set, and the maximal set of replicas that may be in sync (F12)."""
         maximal = self._agreed if self._proposed is None else self._agreed | self._proposed
         self._in_sync = InSync(self._agreed, maximal, self._minimum)
 

@@ -252,7 +252,10 @@ class RealDisk:
             return self._reserve.retry(lambda: os.open(full, flags, 0o644))
 
     def _give_back(self) -> int:
-        """Close the descriptors of half of the files. Files reopen on demand. Returns how many."""
+        """Close the descriptors of half of the files, and return their number.
+
+        Files reopen on demand.
+        """
         given, half = 0, len(self._open) // 2
         while self._open and not (given and len(self._open) <= half):
             file = self._open.popleft()()

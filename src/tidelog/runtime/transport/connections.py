@@ -147,7 +147,7 @@ class Connections:
         self.admit(conn, sock, peer)
         admitted = self._by_id[conn]
         admitted.listener, admitted.address = listener, address
-        # Until the first request, `active_at` is before `opened_at`, which means `is_silent`.
+        # Set `active_at` before `opened_at`. Until the first request, this makes `is_silent` true.
         admitted.opened_at, admitted.active_at = self.now, self.now - 1
         admitted.costly_until = self.now + COSTLY_FOR_MS  # the cost of its requests is unknown
         self.quotas.opened(listener, address)

@@ -47,7 +47,10 @@ class Text:
 
 @dataclass(frozen=True)
 class Json:
-    """JSON objects. Columns of this type store the fields that fit, and a text column the rest."""
+    """JSON objects.
+
+    The column `value` has this type, and stores the fields that fit. A text column stores the rest.
+    """
 
     type: StructType
     since: Mapping[Path, Position] = field(default_factory=dict)
