@@ -24,7 +24,7 @@ class ReadyQueue:
         self._actions: deque[Ready] = deque()
         self._is_running = False
         self.add = self._actions.append
-        """Adds an action. It is the deque's own method, because it is called for every request."""
+        """Adds an action. This is the deque's own method, because every request calls it."""
 
     def later(self, action: Callable[[T], None]) -> Callable[[T], None]:
         """A callback that puts the action on the queue, with the argument of the callback."""

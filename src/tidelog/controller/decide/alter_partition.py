@@ -30,7 +30,7 @@ from tidelog.model.ids import NO_EPOCH, NO_NODE, NodeId
 from tidelog.protocol.metadata.metadata_records import PartitionChangeRecord
 
 _UNKNOWN_BROKER_EPOCH = -1
-"""The leader sends this if it does not know a follower's broker epoch. It skips the check."""
+"""The leader sends this value if it does not know a follower's broker epoch. It is not checked."""
 
 
 def alter_partition(

@@ -70,7 +70,10 @@ class AppendFetched(NamedTuple):
 
 
 class TruncateTo(NamedTuple):
-    """Truncate the log to this offset, where it diverges from the leader's; call `truncated`."""
+    """Truncate the log to this offset, where it diverges from the leader's.
+
+    Then call `truncated`.
+    """
 
     offset: Offset
 

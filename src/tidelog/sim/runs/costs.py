@@ -144,7 +144,7 @@ class CallMeter:
         return _cost(work, [self._profiles[kind]], self._events[kind])
 
     def total(self, work: str, times: int) -> Cost:
-        """The average cost of work that was done this many times, from all events."""
+        """The average cost, over all events, of work that was done this many times."""
         return _cost(work, self._profiles.values(), times)
 
     def _kind(self, event: Event) -> Kind:
