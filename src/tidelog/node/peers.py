@@ -176,17 +176,17 @@ class Channel:
         try:
             pending = self._pending.pop(correlation_id_of(frame), None)
         except MalformedMessage as malformed:
-            self._refuse(malformed)
+            self.refuse(malformed)
             return
         if pending is None:
             return  # its request has timed out
         try:
             answer = pending.decode(frame)
         except MalformedMessage as malformed:
-            answer = self._refuse(malformed)
+            answer = self.refuse(malformed)
         except Exception as bug:
             # An exception here is a bug in this node. Fail the request, so that its sender retries.
-            self._peers.ready.add((pending.done, (self._refuse(bug),)))
+            self._peers.ready.add((pending.done, (self.refuse(bug),)))
             raise
         self._peers.ready.add((pending.done, (answer,)))
 
@@ -223,8 +223,8 @@ class Channel:
         elif self._pending:
             self._look_again(first)
 
-    def _refuse(self, why_not: Exception) -> Unanswered:
-        """Close the connection and fail its requests, because an answer cannot be decoded."""
+    def refuse(self, why_not: Exception) -> Unanswered:
+        """Close the connection and fail its requests, because an answer cannot be used."""
         if self._conn is not None:
             self._peers.emit(CloseConnection(self._conn, f"sent a bad answer: {why_not}"))
         why = Unanswered(f"a bad answer: {why_not}", was_connected=True)

@@ -34,6 +34,7 @@ from tidelog.protocol.fetch import (
     decode_response,
     encode_request,
 )
+from tidelog.protocol.malformed import MalformedMessage
 from tidelog.replication.divergence import truncation_point
 from tidelog.replication.quorum.events import LeaderAnswered, LogGrew, QuorumEvent
 from tidelog.replication.quorum.state import QuorumTimeouts, ReplicaKey
@@ -191,7 +192,13 @@ class QuorumFetching:
         if fetched is None:
             self._again_later(turn)
             return
-        self._take_records(fetched)
+        try:
+            self._take_records(fetched)
+        except MalformedMessage as malformed:
+            if (channel := self._channel(self._leader)) is not None:
+                channel.refuse(malformed)
+            self._again_later(turn)
+            return
         self._owner.log_changed()
         leader = fetched.current_leader
         epoch = leader.leader_epoch if leader is not None else self._epoch

@@ -32,6 +32,7 @@ from tidelog.sim.machines.cluster import CLUSTER_ID
 
 FETCH, VOTE = 1, 52
 VERSION = 18
+RETRY_MS = 100
 
 
 class Voter:
@@ -164,6 +165,18 @@ def test_records_of_an_earlier_epoch_are_committed_only_with_one_of_the_leaders_
     voter.bench.flush()
     voter.fetch_by_peer_3(own.next_offset, last_epoch=2, epoch=2)
     assert "orders" in voter.bench.node.image.topics
+
+
+def test_a_leader_that_sends_a_gap_is_asked_again_on_a_new_connection() -> None:
+    voter = Voter()
+    voter.begin_epoch(1)
+    gap = build_batch([Record(None, b"", 0)], 5, leader_epoch=1)
+    voter.replicate(gap, epoch=1)
+    assert list(voter.bench.closed.values()) == ["sent a bad answer: a batch at 5, not at 0"]
+
+    voter.bench.pass_time(RETRY_MS)
+    voter.replicate(of_epoch_1(), epoch=1)
+    assert len(voter.bench.flushes) == 1
 
 
 @pytest.mark.parametrize("epoch", [(1 << 30) + 1, (1 << 31) - 1])
