@@ -30,12 +30,12 @@ from tidelog.model.events import (
 from tidelog.model.ids import ConnId, LeaderEpoch, Millis, NodeId, TopicId
 from tidelog.model.metrics import Metric
 from tidelog.model.outbound import Outbound, Stop
-from tidelog.node.assembly import NodePorts, build_node
+from tidelog.node.assembly import build_node
+from tidelog.node.basics import NodePorts
 from tidelog.node.clock import STEP_MS
 from tidelog.node.events import metrics
 from tidelog.node.metadata.metadata_log import UnusableMetadata
 from tidelog.node.requests.client_sessions import ClientSession
-from tidelog.node.requests.connection_limiting import ConnectionLimiting
 from tidelog.node.storage.failed_directories import failed_part, reason_of
 from tidelog.node.storage.opening import NotFormatted
 from tidelog.replication.quorum.events import ShutdownBegun
@@ -62,7 +62,6 @@ class Node:
         self._settings = settings
         self._outbound: list[Outbound] = []
         self._sessions: dict[ConnId, ClientSession] = {}
-        self._connection_limiting = ConnectionLimiting(settings, self._emit)
         self._is_stopping = False
         self._has_resigned = False
         ports = NodePorts(self._emit, self._fail, self._hold, self)
@@ -76,10 +75,10 @@ class Node:
         self._metadata_log = parts.metadata_log
         self._quorum = parts.quorum
         self._voter_changes = parts.voter_changes
+        self._current = parts.basics.current
         self._context = parts.context
         self._events = parts.events
         self._active_controller = parts.active_controller
-        self._registration = parts.registration
         self._broker = parts.broker
         self._requests = parts.requests
         self.in_work = parts.slices.in_work
@@ -96,7 +95,7 @@ class Node:
     @property
     def image(self) -> ClusterImage:
         """The committed metadata that this node has applied."""
-        return self._context.image
+        return self._current.image
 
     @property
     def is_active_controller(self) -> bool:
@@ -217,13 +216,6 @@ class Node:
         self._emit(Stop(0, "shut down"))
 
     # -- called by the quorum ----------------------------------------------------------------------
-
-    def image_changed(self, old: ClusterImage, new: ClusterImage, *, by_records: bool) -> None:
-        self._context.image = new
-        self._connection_limiting.image_changed(old, new)
-        self._registration.image_changed(new)
-        if self._settings.is_broker:
-            self._broker.image_changed(old, new, by_records=by_records)
 
     def topic_removed(self, topic_id: TopicId, name: str) -> None:
         self._broker.topic_removed(topic_id, name)

@@ -141,13 +141,13 @@ def test_what_a_follower_cuts_of_a_deleted_topic_is_nobodys_news() -> None:
     """A replica of a deleted topic is dropped late, so a late answer may still truncate it."""
     node = Bench()
     node.ask(create_topic("orders"))
-    broker = node.node._broker
-    replica = broker.partitions.get(TopicPartition("orders", 0))
+    host = node.node._broker.assignments._host
+    replica = node.node._broker.partitions.get(TopicPartition("orders", 0))
     assert replica is not None
     node.ask(delete_topic("orders"))
-    broker.truncated(replica, 5, 3)
+    host.truncated(replica, 5, 3)
     node.ask(create_topic("orders"))
-    broker.truncated(replica, 5, 3)
+    host.truncated(replica, 5, 3)
 
 
 def test_a_deleted_topic_needs_no_garbage_collector() -> None:

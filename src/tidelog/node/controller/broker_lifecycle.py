@@ -19,6 +19,7 @@ from tidelog.model.dice import Dice
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import BrokerEpoch, Millis
 from tidelog.node.clock import Clock
+from tidelog.node.metadata.current_image import ImageChange
 from tidelog.node.storage.storage import Storage
 from tidelog.node.timers import Timer, Timers
 
@@ -167,7 +168,8 @@ class Lifecycle:
 
     # -- heartbeats --------------------------------------------------------------------------------
 
-    def image_changed(self, image: ClusterImage) -> None:
+    def image_changed(self, change: ImageChange) -> None:
+        image = change.new
         self._metadata_offset = image.offset
         me = image.brokers.get(self._settings.node_id)
         if me is not None:

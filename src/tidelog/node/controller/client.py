@@ -95,24 +95,20 @@ class ControllerClient:
 
     def _catch_up(self, done: Callable[[], None]) -> None:
         """Wait until this node's image reaches the leader's high watermark, or CATCH_UP_MS pass."""
-        waiting = [done]
-
-        def go_on() -> None:
-            if waiting:
-                waiting.pop()()
+        channel = self._channel(is_clients=True)
+        if channel is None:
+            done()
+            return
+        wait = _CatchUp(done)
 
         def described(answer: Any) -> None:
             if isinstance(answer, DescribeQuorumResponse) and answer.topics:
                 end: Offset = answer.topics[0].partitions[0].high_watermark
-                self._quorum.when_applied(end, go_on)
+                self._quorum.when_applied(end, wait.end)
             else:
-                go_on()
+                wait.end()
 
-        channel = self._channel(is_clients=True)
-        if channel is None:
-            go_on()
-            return
-        self._timers.at(self._clock.now + CATCH_UP_MS, go_on)
+        self._timers.at(self._clock.now + CATCH_UP_MS, wait.end)
         channel.request(*coded(_DESCRIBE, 2), described, CATCH_UP_MS)
 
     def _patience_with(self, message: Any) -> Millis:
@@ -161,6 +157,19 @@ class ControllerClient:
         if address is None:
             return None
         return self._channels.get((address, is_clients), address)
+
+
+@dataclass(slots=True)
+class _CatchUp:
+    """A response that waits for this node's image, or for its time limit."""
+
+    done: Callable[[], None]
+    has_ended: bool = False
+
+    def end(self) -> None:
+        if not self.has_ended:
+            self.has_ended = True
+            self.done()
 
 
 @dataclass(slots=True)

@@ -14,11 +14,12 @@ Invariant: no response waits longer than PATIENCE_MS after the connection was lo
 leader is elected.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 
-from tidelog.controller.image.image import ClusterImage, TopicImage
+from tidelog.controller.image.image import TopicImage
 from tidelog.model.ids import Millis, NodeId
 from tidelog.node.clock import Clock
+from tidelog.node.metadata.current_image import CurrentImage, ImageChange
 from tidelog.node.requests.parking import PARKED, Parked, Resume
 from tidelog.node.timers import Timers
 
@@ -28,10 +29,10 @@ LISTED_MS: Millis = 9_000
 
 
 class RecentlyFencedBrokers:
-    def __init__(self, clock: Clock, timers: Timers, image: Callable[[], ClusterImage]) -> None:
+    def __init__(self, clock: Clock, timers: Timers, current: CurrentImage) -> None:
         self._clock = clock
         self._timers = timers
-        self._image = image
+        self._current = current
         self._lost: dict[NodeId, Millis] = {}
         """Leaders whose connection was lost. The value is the time until which responses wait."""
         self._fenced: dict[NodeId, Millis] = {}
@@ -49,7 +50,8 @@ class RecentlyFencedBrokers:
         if self._lost.pop(leader, None) is not None:
             self._look()
 
-    def image_changed(self, old: ClusterImage, new: ClusterImage) -> None:
+    def image_changed(self, change: ImageChange) -> None:
+        old, new = change.old, change.new
         if old.brokers is not new.brokers:
             until = self._clock.now + LISTED_MS
             for broker in old.unfenced_brokers():
@@ -96,7 +98,7 @@ class RecentlyFencedBrokers:
         )
 
     def _asked(self, topics: Collection[str] | None) -> Iterable[TopicImage]:
-        known = self._image().topics
+        known = self._current.image.topics
         if topics is None:
             return known.values()
         return [known[name] for name in topics if name in known]

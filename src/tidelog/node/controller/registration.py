@@ -15,8 +15,8 @@ from kio.schema.controller_registration.v0.request import (
 
 from tidelog.config.settings import BrokerSettings
 from tidelog.controller.features import METADATA_VERSION, SUPPORTED_FEATURES
-from tidelog.controller.image.image import ClusterImage
 from tidelog.model.errors import ErrorCode
+from tidelog.node.metadata.current_image import ImageChange
 from tidelog.node.requests.parking import Resume
 from tidelog.node.storage.opening import controller_endpoints
 
@@ -30,8 +30,8 @@ class ControllerRegistration:
         self._submit = submit
         self._is_needed = settings.is_controller
 
-    def image_changed(self, image: ClusterImage) -> None:
-        if self._is_needed and METADATA_VERSION in image.features:
+    def image_changed(self, change: ImageChange) -> None:
+        if self._is_needed and METADATA_VERSION in change.new.features:
             self._is_needed = False
             self._submit(self._request(), self._answered)
 

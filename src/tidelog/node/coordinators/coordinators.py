@@ -5,7 +5,7 @@ loads its state from the partition's log. A write of a coordinator is complete w
 replica has acknowledged it.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from itertools import count
 from typing import Any
 
@@ -31,6 +31,7 @@ from tidelog.model.ids import Millis, TopicPartition
 from tidelog.node.clock import Clock
 from tidelog.node.coordinators.group_loading import GroupLoading
 from tidelog.node.jobs import Jobs
+from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.ready import ReadyQueue
@@ -50,7 +51,7 @@ class Coordinators:
         timers: Timers,
         ready: ReadyQueue,
         partitions: Partitions,
-        partition_count: Callable[[], int],
+        current: CurrentImage,
         jobs: Jobs,
     ) -> None:
         self._settings = _group_settings(settings)
@@ -59,7 +60,7 @@ class Coordinators:
         self._timers = timers
         self._ready = ready
         self._partitions = partitions
-        self._partition_count = partition_count
+        self._current = current
         self._jobs = jobs
         self._shards: dict[int, GroupShard] = {}
         self._loading: dict[int, GroupLoading] = {}
@@ -116,8 +117,8 @@ class Coordinators:
     # -- effects of handlers -----------------------------------------------------------------------
 
     def coordinate(self, effect: Coordinate, resume: Resume, request: Request) -> Any | Parked:
-        total = self._partition_count()
-        index = partition_for(effect.group_id, total) if total else 0
+        topic = self._current.image.topics.get(CONSUMER_OFFSETS)
+        index = 0 if topic is None else partition_for(effect.group_id, len(topic.partitions))
         shard = self._shards.get(index)
         if shard is None:
             is_loading = index in self._loading

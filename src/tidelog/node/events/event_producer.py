@@ -27,6 +27,7 @@ from tidelog.model.replication_events import REPLICATION_EVENTS
 from tidelog.node.channels import Channels, broker_endpoint
 from tidelog.node.clock import Clock
 from tidelog.node.controller.broker_lifecycle import Submit
+from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.peers import Channel, Peers, Unanswered, coded
 from tidelog.node.timers import Timers
 from tidelog.protocol.produce import (
@@ -67,13 +68,13 @@ class EventProducer:
         clock: Clock,
         timers: Timers,
         peers: Peers,
-        image: Callable[[], ClusterImage],
+        current: CurrentImage,
         submit: Submit,
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._timers = timers
-        self._image = image
+        self._current = current
         self._submit = submit
         self._channels: Channels[TopicPartition] = Channels(peers)
         self._producer_id: ProducerId = NO_PRODUCER
@@ -104,7 +105,7 @@ class EventProducer:
     # -- the topic and its leader ------------------------------------------------------------------
 
     def _leader(self) -> Channel | None:
-        image = self._image()
+        image = self._current.image
         placed = image.partition(PARTITION)
         if placed is None:
             self._create(image)

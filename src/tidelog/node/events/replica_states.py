@@ -30,6 +30,7 @@ class ReplicaStates:
         record: Callable[[ReplicaState], None],
     ) -> None:
         self._me = settings.node_id
+        self._is_on = settings.tidelog_replication_events_enable
         self._clock = clock
         self._timers = timers
         self._replicas = replicas
@@ -39,7 +40,8 @@ class ReplicaStates:
         """Each partition's last recorded state, without its time values, and the recording time."""
 
     def start(self) -> None:
-        self._timers.at(self._clock.now + self._interval_ms, self._round)
+        if self._is_on:
+            self._timers.at(self._clock.now + self._interval_ms, self._round)
 
     def _round(self) -> None:
         led = [one for one in self._replicas if one.leader is not None]

@@ -26,6 +26,7 @@ from tidelog.node.clock import Clock
 from tidelog.node.controller.broker_lifecycle import Submit
 from tidelog.node.events.counters import Counters
 from tidelog.node.events.event_producer import EventProducer
+from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.peers import Peers
 from tidelog.node.timers import Timers
 from tidelog.protocol.records.records import Record
@@ -52,7 +53,7 @@ class ReplicationEvents:
         clock: Clock,
         timers: Timers,
         peers: Peers,
-        image: Callable[[], ClusterImage],
+        current: CurrentImage,
         submit: Submit,
     ) -> None:
         self.counters = Counters()
@@ -60,7 +61,7 @@ class ReplicationEvents:
         self._settings = settings
         self._clock = clock
         self._timers = timers
-        self._producer = EventProducer(settings, clock, timers, peers, image, submit)
+        self._producer = EventProducer(settings, clock, timers, peers, current, submit)
         self._decisions: deque[tuple[Millis, Millis, Iterator[ReplicationEvent]]] = deque()
         """For each decision: its commit time, how long the commit took, and its events."""
         self._waiting: deque[tuple[Millis, ReplicationEvent]] = deque()

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 
 from tidelog.config.settings import BrokerSettings
-from tidelog.controller.image.image import ClusterImage, Endpoint
+from tidelog.controller.image.image import Endpoint
 from tidelog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicPartition
 from tidelog.node.channels import broker_endpoint
 from tidelog.node.clock import Clock
 from tidelog.node.controller.recently_fenced import RecentlyFencedBrokers
 from tidelog.node.followers.replica_fetcher import ReplicaFetcher
+from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.partitions.throttles import Throttles
 from tidelog.node.peers import LONG_ANSWER_BYTES, Peers
@@ -22,7 +23,7 @@ class Fetchers:
         clock: Clock,
         timers: Timers,
         peers: Peers,
-        image: Callable[[], ClusterImage],
+        current: CurrentImage,
         broker_epoch: Callable[[], BrokerEpoch],
         storage_failed: Callable[[TopicPartition, OSError], None],
         throttles: Throttles,
@@ -32,7 +33,7 @@ class Fetchers:
         self._clock = clock
         self._timers = timers
         self._peers = peers
-        self._image = image
+        self._current = current
         self._broker_epoch = broker_epoch
         self._storage_failed = storage_failed
         self._throttles = throttles
@@ -101,4 +102,6 @@ class Fetchers:
         return self._by_leader[leader][1]
 
     def _endpoint(self, leader: NodeId) -> Endpoint | None:
-        return broker_endpoint(self._image(), leader, self._settings.inter_broker_listener_name)
+        return broker_endpoint(
+            self._current.image, leader, self._settings.inter_broker_listener_name
+        )

@@ -14,6 +14,8 @@ from tidelog.log.partition import PartitionLog
 from tidelog.log.results import Appended, AppendOrigin, AppendRefused
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Millis, NodeId, Offset
+from tidelog.node.clock import Clock
+from tidelog.node.jobs import Jobs
 from tidelog.node.metadata.metadata_mark import MetadataMark
 from tidelog.node.metadata.snapshot_files import SnapshotContent, Snapshots, WriteSnapshot
 from tidelog.node.quorum.voter_records import (
@@ -55,7 +57,9 @@ class MetadataLog:
     def __init__(
         self,
         log: PartitionLog,
-        start_flush: Callable[[], None],
+        clock: Clock,
+        jobs: Jobs,
+        stop: Callable[[str], None],
         snapshots: Snapshots,
         configured: VoterSet,
         mark: MetadataMark,
@@ -64,8 +68,15 @@ class MetadataLog:
         self.mark = mark
         self.voters = VoterHistory(configured)
         self.snapshots = snapshots
-        self._start_flush = start_flush
+        self._clock = clock
+        self._jobs = jobs
+        self._stop = stop
+        self._when_flushed: Callable[[Offset], None] = self.flushed
         self.is_flushing = False
+
+    def subscribe(self, when_flushed: Callable[[Offset], None]) -> None:
+        """Set what is called when an fsync ends. It calls `flushed` with the same offset."""
+        self._when_flushed = when_flushed
 
     @property
     def end(self) -> LogEnd:
@@ -166,7 +177,8 @@ class MetadataLog:
         """Start an fsync of all records appended so far, unless an fsync is running."""
         if not self.is_flushing and self.log.recovery_point < self.log.log_end_offset:
             self.is_flushing = True
-            self._start_flush()
+            files, up_to = self.log.begin_flush(self._clock.now)
+            self._jobs.sync(files, lambda: self._when_flushed(up_to), self._stop)
 
     def flushed(self, up_to: Offset) -> None:
         self.is_flushing = False

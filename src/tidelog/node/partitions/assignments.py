@@ -5,7 +5,7 @@ image's leader epochs.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Iterable
 from uuid import UUID
 
 from tidelog.config.settings import BrokerSettings
@@ -20,11 +20,12 @@ from tidelog.controller.image.image import (
 )
 from tidelog.log.partition import PartitionLog
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import TopicId, TopicPartition
+from tidelog.model.ids import TopicPartition
 from tidelog.node.clock import Clock
 from tidelog.node.followers.fetchers import Fetchers
 from tidelog.node.partitions.partitions import Partitions
-from tidelog.node.partitions.replica import Replica, ReplicaOwner
+from tidelog.node.partitions.replica import Replica
+from tidelog.node.partitions.replica_host import ReplicaHost
 from tidelog.node.partitions.topic_config import TopicConfigs
 from tidelog.node.storage.storage import Storage
 from tidelog.node.storage.stray_replicas import StrayReplicas
@@ -47,15 +48,7 @@ class Assignments:
         storage: Storage,
         partitions: Partitions,
         fetchers: Fetchers,
-        owner: ReplicaOwner,
-        *,
-        led: Callable[[Replica], None],
-        resigned: Callable[[Replica], None],
-        deleted: Callable[[Collection[TopicPartition]], None],
-        caught_up: Callable[[], None],
-        damaged: Callable[[], None],
-        located: Callable[[TopicId, int, UUID], None],
-        storage_failed: Callable[[TopicPartition, OSError], None],
+        host: ReplicaHost,
     ) -> None:
         self._me = settings.node_id
         self._configs = TopicConfigs(settings)
@@ -64,14 +57,7 @@ class Assignments:
         self._storage = storage
         self._partitions = partitions
         self._fetchers = fetchers
-        self._owner = owner
-        self._led = led
-        self._resigned = resigned
-        self._deleted = deleted
-        self._caught_up = caught_up
-        self._damaged = damaged
-        self._located = located
-        self._storage_failed = storage_failed
+        self._host = host
         self._behind: dict[TopicPartition, bool] = {}
         """Partitions to update. The value is True if committed records changed the partition, and
         False if a snapshot changed it.
@@ -82,11 +68,10 @@ class Assignments:
         """Whether every partition that the first image places here has been opened."""
         self._catching_up: Timer | None = None
         self._strays = StrayReplicas(
-            self._me, clock, storage, self._configs, partitions.offline, located, damaged
+            self._me, clock, storage, self._configs, partitions.offline, host.located, host.damaged
         )
 
     def apply(self, old: ClusterImage, new: ClusterImage, *, by_records: bool) -> None:
-        self._partitions.image = new
         changes = diff(old, new)
         for topic in changes.deleted:
             gone = [TopicPartition(topic.name, index) for index in topic.partitions]
@@ -97,7 +82,7 @@ class Assignments:
                     # for a new topic of the same name arrive.
                     self._resign(replica)
                     replica.moved()
-            self._deleted(gone)
+            self._host.deleted(gone)
         for change in changes.partitions:
             self._check_lost(change.partition, change.new)
             if self._me in change.new.replicas or change.partition in self._partitions:
@@ -126,16 +111,16 @@ class Assignments:
             try:
                 self._bring_up(partition, by_records)
             except OSError as failure:
-                self._storage_failed(partition, failure)
+                self._host.storage_failed(partition, failure)
         if self._behind:
             self._catching_up = self._timers.at(self._clock.now + 1, self._catch_up)
         elif not self._lost:
             self._has_started = True
-            self._caught_up()
+            self._host.caught_up()
 
     def _bring_up(self, partition: TopicPartition, by_records: bool) -> None:
         """Update a partition to the newest image, even if an earlier image queued the update."""
-        image = self._partitions.image
+        image = self._partitions.current.image
         topic, placed = image.topics.get(partition.topic), image.partition(partition)
         replica = self._partitions.get(partition)
         if replica is not None and (topic is None or topic.topic_id != replica.topic_id):
@@ -150,19 +135,19 @@ class Assignments:
 
     def take_offline(self, partition: TopicPartition) -> None:
         """Stop serving a partition whose log directory has failed."""
-        image, replica = self._partitions.image, self._partitions.remove(partition)
+        image, replica = self._partitions.current.image, self._partitions.remove(partition)
         topic, placed = image.topics.get(partition.topic), image.partition(partition)
         if replica is not None:
             self._fetchers.drop(replica)
             replica.resign(ErrorCode.kafka_storage_error)
-            self._resigned(replica)
+            self._host.resigned(replica)
         if topic is None or placed is None or self._me not in placed.replicas:
             return
         self._partitions.offline[partition] = topic.topic_id
         if placed.directory_of(self._me) != self._storage.directory_id(partition):
             # The controller does not know that the partition is in the failed directory, and would
             # count the replica as online.
-            self._located(topic.topic_id, partition.partition, LOST_DIRECTORY)
+            self._host.located(topic.topic_id, partition.partition, LOST_DIRECTORY)
 
     def _forget_offline(
         self, partition: TopicPartition, topic: TopicImage | None, placed: PartitionImage | None
@@ -182,7 +167,7 @@ class Assignments:
             try:
                 self._strays.sort_out(partition, image, past)
             except OSError as failure:
-                self._storage_failed(partition, failure)
+                self._host.storage_failed(partition, failure)
 
     # -- one partition -----------------------------------------------------------------------------
 
@@ -191,7 +176,7 @@ class Assignments:
         if replica is not None:
             self._fetchers.drop(replica)
             replica.resign(ErrorCode.not_leader_or_follower)
-            self._resigned(replica)
+            self._host.resigned(replica)
             if by_records:
                 delay = replica.log.config.file_delete_delay_ms
                 self._storage.delete(partition, self._clock.now, delay)
@@ -199,7 +184,7 @@ class Assignments:
                 self._strays.set_aside(partition, "is not placed here by the leader's snapshot")
 
     def _place(self, partition: TopicPartition, topic: TopicImage, placed: PartitionImage) -> None:
-        image = self._partitions.image
+        image = self._partitions.current.image
         replica = self._partitions.get(partition)
         assigned = placed.directory_of(self._me)
         if replica is None:
@@ -222,13 +207,13 @@ class Assignments:
                 opened,
                 self._storage.high_watermark(partition),
                 self._clock,
-                self._owner,
+                self._host,
             )
             replica.throttling = config.throttling(partition.partition, self._me)
             self._partitions.add(replica)
         if assigned != self._storage.directory_id(partition) and partition not in self._lost:
             directory = self._storage.directory_id(partition)
-            self._located(topic.topic_id, partition.partition, directory)
+            self._host.located(topic.topic_id, partition.partition, directory)
         if placed.leader_epoch < replica.log.latest_epoch:
             # A starting node reads old images first. Ignore an image whose epoch is older than the
             # latest epoch in the log. Otherwise the replica would overwrite the log's history of
@@ -253,16 +238,16 @@ class Assignments:
         is_counted_on = self._me in placed.isr or self._me in placed.elr
         if not was_held and not self._has_started and is_counted_on:
             log.warning("%s: its directory is missing", partition)
-            self._damaged()
+            self._host.damaged()
         elif not recovery.is_proven:
-            self._damaged()
+            self._host.damaged()
         is_last_leader = self._me in placed.last_known_elr
         if recovery.damages and len(placed.replicas) > 1 and (is_counted_on or is_last_leader):
             self._report_as_lost(partition)
 
     def damage_found(self, replica: Replica) -> None:
         """Leave the in-sync set, to fetch damaged records of an open log from another replica."""
-        placed = self._partitions.image.partition(replica.partition)
+        placed = self._partitions.current.image.partition(replica.partition)
         is_lost = replica.partition in self._lost
         if placed is not None and not is_lost and self._has_sound_peer(placed):
             log.warning(
@@ -274,7 +259,7 @@ class Assignments:
             self._report_as_lost(replica.partition)
 
     def _has_sound_peer(self, placed: PartitionImage) -> bool:
-        image = self._partitions.image
+        image = self._partitions.current.image
         return any(one != self._me and image.is_active(one) for one in placed.isr)
 
     def _report_as_lost(self, partition: TopicPartition) -> None:
@@ -284,10 +269,10 @@ class Assignments:
         removes the replica from the in-sync set and from the eligible leader replicas, and does not
         elect it as the last known leader. A later report assigns the replica to its real directory.
         """
-        topic = self._partitions.image.topics[partition.topic]
+        topic = self._partitions.current.image.topics[partition.topic]
         nowhere = UUID(int=self._storage.directory_id(partition).int ^ 1)
         self._lost[partition] = nowhere
-        self._located(topic.topic_id, partition.partition, nowhere)
+        self._host.located(topic.topic_id, partition.partition, nowhere)
 
     def _check_lost(self, partition: TopicPartition, placed: PartitionImage) -> None:
         if self._lost and self._lost.get(partition) == placed.directory_of(self._me):
@@ -295,7 +280,7 @@ class Assignments:
 
     def _lead(self, replica: Replica, placed: PartitionImage) -> None:
         assert placed.leader == self._me
-        config = self._configs.of(self._partitions.image, replica.partition.topic)
+        config = self._configs.of(self._partitions.current.image, replica.partition.topic)
         agreed = IsrAgreed(
             frozenset(placed.isr),
             frozenset(placed.replicas),
@@ -308,7 +293,7 @@ class Assignments:
             self._fetchers.drop(replica)
             replica.log.accept_end()
             replica.lead(self._me, placed.leader_epoch, agreed)
-            self._led(replica)
+            self._host.led(replica)
         if replica.damaged_from is not None:
             # Leave the in-sync set if another in-sync replica has a sound copy of the damaged
             # records.
@@ -340,7 +325,7 @@ class Assignments:
     def _resign(self, replica: Replica) -> None:
         if replica.leader is not None:
             replica.resign(ErrorCode.not_leader_or_follower)
-            self._resigned(replica)
+            self._host.resigned(replica)
 
     def _reconfigure(self, image: ClusterImage, topics: Iterable[str]) -> None:
         for name in topics:

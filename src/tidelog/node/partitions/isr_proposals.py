@@ -23,12 +23,12 @@ from kio.schema.alter_partition.v3.request import (
 )
 from kio.schema.alter_partition.v3.response import PartitionData as Answer
 
-from tidelog.controller.image.image import ClusterImage
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicId, TopicPartition
 from tidelog.model.replication_events import IsrExpanded, IsrShrunk, ReplicationEvent
 from tidelog.node.controller.broker_lifecycle import Submit
 from tidelog.node.events.counters import Counters
+from tidelog.node.metadata.current_image import ImageChange
 from tidelog.node.partitions.replica import Replica
 from tidelog.replication.isr.leader import (
     IsrAgreed,
@@ -71,16 +71,17 @@ class IsrProposals:
         self._unrecorded[replica.partition] = _change(replica.partition, replica.leader, proposal)
         self._send()
 
-    def image_changed(self, image: ClusterImage) -> None:
+    def image_changed(self, change: ImageChange) -> None:
         """Record the changes that the image shows and that no response has confirmed yet."""
-        for partition, change in list(self._unrecorded.items()):
+        image = change.new
+        for partition, proposed in list(self._unrecorded.items()):
             placed = image.partition(partition)
-            if placed is None or placed.leader_epoch > change.leader_epoch:
+            if placed is None or placed.leader_epoch > proposed.leader_epoch:
                 continue  # only the response shows the outcome
-            if placed.partition_epoch >= change.partition_epoch and set(placed.isr) == set(
-                change.isr
+            if placed.partition_epoch >= proposed.partition_epoch and set(placed.isr) == set(
+                proposed.isr
             ):
-                gone = set(change.isr_before) - set(change.isr)
+                gone = set(proposed.isr_before) - set(proposed.isr)
                 # If a removed replica is out of service, the controller itself may have removed it.
                 if all(image.is_active(broker) for broker in gone):
                     self._made(partition)

@@ -7,7 +7,6 @@ read of committed records, which a follower may serve (KIP-392).
 from collections.abc import Callable, Iterator
 from itertools import count
 
-from tidelog.controller.image.image import ClusterImage
 from tidelog.log.results import Appended, AppendOrigin, AppendRefused, ReadResult
 from tidelog.log.validation.record_checks import RecordCheck
 from tidelog.model.effects import (
@@ -33,6 +32,7 @@ from tidelog.model.ids import (
 )
 from tidelog.node.clock import Clock
 from tidelog.node.events.counters import Counters
+from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.partitions import reading
 from tidelog.node.partitions.append_checks import UNCHECKED, AppendChecks, refusal
 from tidelog.node.partitions.fetches import FetchAttempt, PendingFetch
@@ -51,13 +51,14 @@ class Partitions:
         self,
         clock: Clock,
         timers: Timers,
+        current: CurrentImage,
         storage_failed: Callable[[TopicPartition, OSError], None],
         counters: Counters,
         read_replicas: ReadReplicas,
         throttles: Throttles,
         checks: AppendChecks,
     ) -> None:
-        self.image = ClusterImage()
+        self.current = current
         self._replicas: dict[TopicPartition, Replica] = {}
         self.offline: dict[TopicPartition, TopicId] = {}
         """Partitions that this node holds in a log directory that has failed."""
@@ -112,7 +113,7 @@ class Partitions:
         return replica
 
     def _not_led(self, partition: TopicPartition) -> ErrorCode:
-        if self.image.partition(partition) is None:
+        if self.current.image.partition(partition) is None:
             return ErrorCode.unknown_topic_or_partition
         if partition in self.offline:
             return ErrorCode.kafka_storage_error
@@ -264,7 +265,7 @@ class Partitions:
 
     def _prove(self, effect: FetchBatches) -> None:
         """Record a follower's progress. A follower that fetches from offset N holds all below N."""
-        broker = self.image.brokers.get(effect.replica)
+        broker = self.current.image.brokers.get(effect.replica)
         if broker is not None and 0 <= effect.replica_epoch < broker.epoch:
             return  # from an earlier run of the broker, whose log may have lost records since (F15)
         if effect.session is not None:
@@ -334,8 +335,8 @@ class Partitions:
         replica = self._replicas.get(read.partition)
         if replica is None or replica.leader is not None or effect.reader is None:
             return self.leading(read.partition, read.current_leader_epoch)
-        placed, epoch = self.image.partition(read.partition), read.current_leader_epoch
-        if placed is None or replica.topic_id not in self.image.topic_names:
+        placed, epoch = self.current.image.partition(read.partition), read.current_leader_epoch
+        if placed is None or replica.topic_id not in self.current.image.topic_names:
             return self._not_led(read.partition)
         if epoch != NO_EPOCH and epoch != placed.leader_epoch:
             if epoch < placed.leader_epoch:
@@ -359,7 +360,7 @@ class Partitions:
             return FetchResult(ErrorCode.none, high_watermark, stable, start, diverging=divergence)
         is_follower, reader = effect.replica >= 0, effect.reader
         if reader is not None and reader.rack and replica.leader is not None:
-            preferred = self._read_replicas.choose(replica, read.offset, reader, self.image)
+            preferred = self._read_replicas.choose(replica, read.offset, reader, self.current.image)
             if preferred is not None:
                 return FetchResult(
                     ErrorCode.none, high_watermark, stable, start, preferred_read_replica=preferred

@@ -9,6 +9,7 @@ from tidelog.config.key import BadValue
 from tidelog.controller.image.image import BROKER_RESOURCE, CLUSTER_DEFAULT, ClusterImage
 from tidelog.model.ids import Millis, NodeId
 from tidelog.node.clock import Clock
+from tidelog.node.metadata.current_image import ImageChange
 from tidelog.node.partitions.replica import Replica
 from tidelog.replication.throttle import NO_LIMIT, Throttle
 
@@ -23,9 +24,11 @@ class Throttles:
         self.leader = Throttle()
         self.follower = Throttle()
 
-    def configure(self, image: ClusterImage) -> None:
+    def image_changed(self, change: ImageChange) -> None:
         """Apply the rates that are set dynamically for this broker, or else for all brokers."""
-        now = self._clock.now
+        if change.old.configs is change.new.configs:
+            return
+        image, now = change.new, self._clock.now
         self.leader.set_rate(self._rate(image, LEADER_RATE), now)
         self.follower.set_rate(self._rate(image, FOLLOWER_RATE), now)
 

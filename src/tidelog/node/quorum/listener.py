@@ -2,15 +2,11 @@
 
 from typing import Protocol
 
-from tidelog.controller.image.image import ClusterImage
 from tidelog.model.ids import LeaderEpoch, NodeId, TopicId
 
 
 class QuorumListener(Protocol):
-    """Called when the leader, the voters or the committed metadata of the quorum change."""
-
-    def image_changed(self, old: ClusterImage, new: ClusterImage, *, by_records: bool) -> None:
-        """The image has changed, by committed records (`by_records`) or by a snapshot."""
+    """Called when the leader or the voters of the quorum change, or when a topic is deleted."""
 
     def topic_removed(self, topic_id: TopicId, name: str) -> None:
         """A committed record in this node's log deletes the topic."""

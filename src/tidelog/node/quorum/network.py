@@ -8,7 +8,7 @@ controller.quorum.bootstrap.servers in turn.
 
 from collections.abc import Callable, Sequence
 from itertools import cycle
-from typing import Any
+from typing import Any, TypeAlias
 
 from tidelog.model.ids import NO_NODE, Millis, NodeId
 from tidelog.node.channels import Address, Channels
@@ -25,6 +25,7 @@ from tidelog.replication.quorum.machine import QuorumMachine
 from tidelog.replication.quorum.state import VoterSet
 
 VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH = 52, 53, 54
+Step: TypeAlias = Callable[[QuorumEvent], None]
 _VERSIONS = {VOTE: 2, BEGIN_QUORUM_EPOCH: 1, END_QUORUM_EPOCH: 1}
 
 
@@ -32,38 +33,35 @@ class QuorumNetwork:
     def __init__(
         self,
         peers: Peers,
-        me: NodeId,
-        voters: Callable[[], VoterSet],
+        machine: QuorumMachine,
         bootstrap_servers: Sequence[Address],
         my_endpoints: Sequence[tuple[str, str, int]],
         cluster_id: str,
         request_ms: Millis,
-        step: Callable[[QuorumEvent], None],
     ) -> None:
         self._my_endpoints = my_endpoints
-        self._me = me
-        self._voters = voters
+        self._machine = machine
         self._cluster_id = cluster_id
         self._request_ms = request_ms
-        self._step = step
         self._servers = cycle(bootstrap_servers)
         self._announced: dict[NodeId, Address] = {}
         """The addresses that leaders have announced."""
         self._control_channels: Channels[NodeId] = Channels(peers)
         self._fetch_channels: Channels[NodeId] = Channels(peers, LONG_ANSWER_BYTES)
 
-    def fetch_channel(self, voter: NodeId) -> Channel | None:
-        return self._channel(voter, self._fetch_channels)
+    def fetch_channel(self, voter: NodeId, step: Step) -> Channel | None:
+        """The channel for fetches; `step` gets an event if the voter refuses the connection."""
+        return self._channel(voter, self._fetch_channels, step)
 
     def address(self, node: NodeId) -> Address | None:
         """The address of a voter or a leader; node id -1 means the next bootstrap server."""
         if node == NO_NODE:
             return next(self._servers, None)
-        if node == self._me and self._my_endpoints:
+        if node == self._machine.me.id and self._my_endpoints:
             return self._my_endpoints[0][1:]
         if node in self._announced:
             return self._announced[node]
-        known = self._voters().voters.get(node)
+        known = self._machine.voters.voters.get(node)
         if known is None or not known.endpoints:
             return None
         return known.endpoints[0][1:]
@@ -83,16 +81,12 @@ class QuorumNetwork:
                 # is still needed.
                 self._announced.setdefault(id_, voter.endpoints[0][1:])
 
-    def send(
-        self,
-        effect: RequestVote | BeginEpoch | EndEpoch,
-        machine: QuorumMachine,
-        step: Callable[[QuorumEvent], None],
-    ) -> None:
-        channel = self._channel(effect.to, self._control_channels)
+    def send(self, effect: RequestVote | BeginEpoch | EndEpoch, step: Step) -> None:
+        """Send a request; `step` gets its response as an event."""
+        channel = self._channel(effect.to, self._control_channels, step)
         if channel is None:
             return
-        me, voters, cluster_id = machine.me, machine.voters, self._cluster_id
+        me, voters, cluster_id = self._machine.me, self._machine.voters, self._cluster_id
         match effect:
             case RequestVote():
                 message = wire.vote(effect, me, voters, cluster_id)
@@ -109,16 +103,16 @@ class QuorumNetwork:
         encode, decode = coded(message, _VERSIONS[message.__api_key__])
         channel.request(encode, decode, done, self._request_ms)
 
-    def _channel(self, voter: NodeId, channels: Channels[NodeId]) -> Channel | None:
+    def _channel(self, voter: NodeId, channels: Channels[NodeId], step: Step) -> Channel | None:
         address = self.address(voter)
         if address is None:
             return None
-        return channels.get(voter, address, lambda: self._refused(voter, address))
+        return channels.get(voter, address, lambda: self._refused(voter, address, step))
 
-    def _refused(self, voter: NodeId, address: Address) -> None:
+    def _refused(self, voter: NodeId, address: Address, step: Step) -> None:
         if self._announced.get(voter) == address:
             del self._announced[voter]
-        self._step(PeerRefused(voter))
+        step(PeerRefused(voter))
 
 
 def _event_of(effect: RequestVote | BeginEpoch | EndEpoch, answer: Any) -> QuorumEvent | None:

@@ -8,6 +8,7 @@ leadership ends.
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -22,6 +23,7 @@ from tidelog.model.disk import Disk
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, NodeId, Offset
 from tidelog.node.clock import Clock
+from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.metadata.metadata_log import MetadataLog, applied
 from tidelog.node.metadata.snapshot_files import decode
 from tidelog.node.metadata.snapshot_schedule import SnapshotTaking
@@ -71,6 +73,7 @@ class Quorum:
         timeouts: QuorumTimeouts,
         network: QuorumNetwork,
         listener: QuorumListener,
+        current: CurrentImage,
         cluster_id: str,
         ready: ReadyQueue,
         snapshots: SnapshotTaking,
@@ -78,12 +81,14 @@ class Quorum:
     ) -> None:
         self.machine = machine
         self.image = restored or ClusterImage(cluster_id=cluster_id)
+        """The committed image, in which a metadata transaction may be open."""
         self._log = log
         self._disk = disk
         self._clock = clock
         self._timers = timers
         self._network = network
         self._listener = listener
+        self._current = current
         self._cluster_id = cluster_id
         self._ready = ready
         self._snapshots = snapshots
@@ -95,10 +100,11 @@ class Quorum:
             clock,
             timers,
             timeouts,
-            network.fetch_channel,
+            partial(network.fetch_channel, step=self.step),
             network.learn,
             self,
         )
+        log.subscribe(self.flushed)
         self._was_in_doubt = machine.is_in_doubt
         self.was_whole = not machine.is_in_doubt
         """Whether the node started with all metadata of its last run."""
@@ -154,7 +160,7 @@ class Quorum:
 
     def start(self) -> None:
         if self.image.offset >= 0:
-            self._listener.image_changed(ClusterImage(), self.image, by_records=False)
+            self._current.change_to(self.image.visible, by_records=False)
         self.machine.voters = self._log.voters.latest
         self.machine.voters_offset = self._log.voters.latest_offset
         self.machine.is_retiring = self._log.voters.is_retiring(
@@ -269,9 +275,9 @@ class Quorum:
             return False
         self._log.snapshots.keep(snapshot, content)
         self._log.start_at(snapshot, found, self._clock.now)
-        old, self.image = self.image, found.image
+        self.image = found.image
         self._snapshots.restart()
-        self._listener.image_changed(old.visible, self.image.visible, by_records=False)
+        self._current.change_to(self.image.visible, by_records=False)
         self.log_changed()
         self.step(LogGrew(self._log.synced_end))
         return True
@@ -298,7 +304,7 @@ class Quorum:
                     message, resume = self._questions.pop(effect.ticket)
                     resume(wire.response_of(message, effect))
                 case RequestVote() | BeginEpoch() | EndEpoch():
-                    self._network.send(effect, self.machine, self.step)
+                    self._network.send(effect, self.step)
                 case FollowLeader():
                     self._fetching.follow(effect.leader, effect.epoch)
                     self._listener.leader_known(effect.leader, effect.epoch)
@@ -346,7 +352,7 @@ class Quorum:
         old = self.image
         self._advance(to)
         if self.image is not old:
-            self._listener.image_changed(old.visible, self.image.visible, by_records=True)
+            self._current.change_to(self.image.visible, by_records=True)
         if self._leading != NO_EPOCH and not self._is_active and self.high_watermark >= to:
             self._is_active = True
             self._listener.leadership_taken(self._leading)

@@ -6,6 +6,7 @@ from tidelog.config.settings import BrokerSettings
 from tidelog.controller.configs.connection_limits import connection_limits
 from tidelog.controller.image.image import ClusterImage
 from tidelog.model.outbound import LimitConnections
+from tidelog.node.metadata.current_image import ImageChange
 
 
 class ConnectionLimiting:
@@ -16,10 +17,10 @@ class ConnectionLimiting:
         self._emit = emit
         self._limits = connection_limits(ClusterImage(), settings)
 
-    def image_changed(self, old: ClusterImage, new: ClusterImage) -> None:
-        if old.configs is new.configs:
+    def image_changed(self, change: ImageChange) -> None:
+        if change.old.configs is change.new.configs:
             return
-        limits = connection_limits(new, self._settings)
+        limits = connection_limits(change.new, self._settings)
         if limits != self._limits:
             self._limits = limits
             self._emit(limits)

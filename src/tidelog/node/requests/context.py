@@ -6,10 +6,10 @@ from tidelog.api.handler import Request
 from tidelog.api.records.fetch_sessions import FetchSessions
 from tidelog.api.records.producer_ids import ProducerIdBlocks
 from tidelog.config.settings import BrokerSettings
-from tidelog.controller.image.image import ClusterImage
 from tidelog.model.dice import Dice
 from tidelog.model.ids import Millis
 from tidelog.node.clock import Clock
+from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.quorum.quorum import Quorum
 from tidelog.node.requests.client_sessions import ClientSession
 
@@ -17,7 +17,14 @@ from tidelog.node.requests.client_sessions import ClientSession
 class RequestContext:
     """The node's newest image, settings and time, as handlers see them."""
 
-    def __init__(self, settings: BrokerSettings, clock: Clock, dice: Dice, quorum: Quorum) -> None:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        clock: Clock,
+        dice: Dice,
+        quorum: Quorum,
+        current: CurrentImage,
+    ) -> None:
         self._quorum = quorum
         self._settings = settings
         self._node_id = settings.node_id
@@ -26,7 +33,7 @@ class RequestContext:
         self.fetch_sessions = FetchSessions(
             settings.max_incremental_fetch_session_cache_slots, dice
         )
-        self.image = ClusterImage()
+        self._current = current
 
     @property
     def now(self) -> Millis:
@@ -43,7 +50,7 @@ class RequestContext:
             session.host,
             session.listener,
             message,
-            self.image,
+            self._current.image,
             self._settings,
             self._node_id,
             self._clock.now,
@@ -53,5 +60,5 @@ class RequestContext:
         )
 
     def refresh(self, request: Request) -> None:
-        request.image = self.image
+        request.image = self._current.image
         request.now = self._clock.now

@@ -33,6 +33,10 @@ def failed_part(failure: OSError) -> str:
     return "a file" if is_other else "the metadata log"
 
 
+def _nobody(*_: object) -> None:
+    """Called while a node is assembled, when no partition is open yet."""
+
+
 class FailedDirectories:
     def __init__(
         self,
@@ -41,21 +45,24 @@ class FailedDirectories:
         storage: Storage,
         paths: tuple[str, ...],
         home: Place,
-        *,
-        take_offline: Callable[[TopicPartition], None],
-        report: Callable[[], None],
         stop: Callable[[str], None],
     ) -> None:
-        """`home` is the directory of the metadata log; `report` informs the controller."""
+        """`home` is the directory of the metadata log."""
         self._clock = clock
         self._timers = timers
         self._storage = storage
         self._paths = paths
         self._home = home
-        self._take_offline = take_offline
-        self._report = report
         self._stop = stop
+        self._take_offline: Callable[[TopicPartition], None] = _nobody
+        self._report: Callable[[], None] = _nobody
         self._failing: dict[Place, None] = {}
+
+    def subscribe(
+        self, take_offline: Callable[[TopicPartition], None], report: Callable[[], None]
+    ) -> None:
+        """Set what is called for each partition of a failed directory, and then once at the end."""
+        self._take_offline, self._report = take_offline, report
 
     def partition_failed(self, partition: TopicPartition, failure: OSError) -> None:
         """Handle a failed write or read of this partition's log."""

@@ -20,6 +20,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis
 from tidelog.node.clock import Clock
 from tidelog.node.controller.broker_lifecycle import REGISTRATION_RETRY_MS, Lifecycle
+from tidelog.node.metadata.current_image import ImageChange
 from tidelog.node.ready import ReadyQueue
 from tidelog.node.storage.opening import OpenedDirectory
 from tidelog.node.storage.storage import Storage
@@ -96,7 +97,7 @@ class LifecycleHost:
     def publish(self, *, epoch: int, fenced: bool, offset: int) -> None:
         me = BrokerImage(1, epoch, UUID(int=9), {}, fenced=fenced)
         self.image = replace(self.image, brokers={1: me}, offset=offset)
-        self.life.image_changed(self.image)
+        self.life.image_changed(ImageChange(ClusterImage(), self.image, True))
 
     def registered(self, epoch: int = 5) -> None:
         self.life.register()

@@ -15,6 +15,7 @@ from tidelog.model.outbound import Connect, Outbound, Send
 from tidelog.model.replication_events import REPLICATION_EVENTS
 from tidelog.node.clock import Clock
 from tidelog.node.events.event_producer import PLACES_MS, RETRY_MS, EventProducer
+from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.peers import Peers
 from tidelog.node.ready import ReadyQueue
 from tidelog.node.timers import Timers
@@ -34,7 +35,8 @@ RECORDS = [Record(b"a-0", b"{}", NOW), Record(b"a-1", b"{}", NOW)]
 
 class ProducerHost:
     def __init__(self, image: ClusterImage, **properties: str) -> None:
-        self.image = image
+        self.current = CurrentImage()
+        self.current.image = image
         self.clock, self.timers, self.ready = Clock(NOW), Timers(), ReadyQueue()
         self.submitted: list[Any] = []
         self.outcomes: list[bool] = []
@@ -48,7 +50,7 @@ class ProducerHost:
             self.clock,
             self.timers,
             self._peers,
-            lambda: self.image,
+            self.current,
             self._submit,
         )
 
@@ -181,7 +183,7 @@ def test_without_a_leader_nothing_is_sent_until_there_is_one() -> None:
     host = ProducerHost(cluster(3, {REPLICATION_EVENTS: partition(leader=-1, isr=())}))
     host.send()
     host.wait(60_000)
-    host.image = with_topic()
+    host.current.image = with_topic()
 
     host.wait()
     host.identify()
@@ -195,7 +197,7 @@ def test_the_topic_is_made_once_there_are_brokers_for_it() -> None:
     host.wait(1_000)
     assert host.submitted == []
 
-    host.image = cluster(3)
+    host.current.image = cluster(3)
     host.wait()
 
     [request] = host.submitted

@@ -23,6 +23,7 @@ from tidelog.model.replication_events import (
 )
 from tidelog.node.clock import Clock
 from tidelog.node.events.replication_events import DRAIN_MS, LIMIT, PER_SLICE, ReplicationEvents
+from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.peers import Peers
 from tidelog.node.ready import ReadyQueue
 from tidelog.node.timers import Timers
@@ -34,12 +35,14 @@ class EventsHost:
     def __init__(self, is_on: str = "true") -> None:
         self.clock, self.timers, self.ready = Clock(NOW), Timers(), ReadyQueue()
         self.outbound: list[Outbound] = []
+        current = CurrentImage()
+        current.image = cluster()
         self.events = ReplicationEvents(
             settings({"tidelog.replication.events.enable": is_on}),
             self.clock,
             self.timers,
             Peers(self.clock, self.timers, self.ready, self.outbound.append),
-            cluster,
+            current,
             self._submit,
         )
 

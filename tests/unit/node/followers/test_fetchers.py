@@ -12,6 +12,7 @@ from tidelog.model.outbound import Connect, Outbound, Send
 from tidelog.node.clock import Clock
 from tidelog.node.controller.recently_fenced import RecentlyFencedBrokers
 from tidelog.node.followers.fetchers import Fetchers
+from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.partitions.throttles import Throttles
 from tidelog.node.peers import Peers
@@ -31,17 +32,18 @@ class Follower:
     def __init__(self) -> None:
         self.clock, self.timers, self.ready = Clock(0), Timers(), ReadyQueue()
         self.outbound: list[Outbound] = []
-        self.image = ClusterImage(brokers={id: broker(id) for id in (ME, LEADER, OTHER)})
+        self.current = CurrentImage()
+        self.current.image = ClusterImage(brokers={id: broker(id) for id in (ME, LEADER, OTHER)})
         self.fetchers = Fetchers(
             SETTINGS,
             self.clock,
             self.timers,
             Peers(self.clock, self.timers, self.ready, self.outbound.append),
-            lambda: self.image,
+            self.current,
             lambda: 5,
             lambda partition, failure: None,
             Throttles(ME, self.clock),
-            RecentlyFencedBrokers(self.clock, self.timers, lambda: self.image),
+            RecentlyFencedBrokers(self.clock, self.timers, self.current),
         )
         name = TopicPartition("orders", 0)
         self.replica = Replica(name, UUID(int=0xA), new_log(), 0, self.clock, Owner())

@@ -30,6 +30,7 @@ from tidelog.model.ids import TopicPartition
 from tidelog.node.clock import Clock
 from tidelog.node.events.counters import Counters
 from tidelog.node.jobs import Jobs
+from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.partitions.append_checks import AppendChecks
 from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.read_replicas import ReadReplicas
@@ -61,10 +62,12 @@ class Leader:
 
     def __init__(self) -> None:
         self.clock, self.timers, self.owner = Clock(NOW), Timers(), Owner()
+        self.current = CurrentImage()
         jobs = Jobs(lambda outbound: None, self.clock, self.timers)
         self.partitions = Partitions(
             self.clock,
             self.timers,
+            self.current,
             lambda *failure: None,
             Counters(),
             ReadReplicas(),
@@ -78,7 +81,7 @@ class Leader:
         placed = [partition(ME, (ME, *FOLLOWERS)) for _ in range(PARTITIONS)]
         self.image = image(topic("orders", TOPIC_ID, *placed))
         self.image = replace(self.image, brokers={id: broker(id) for id in (ME, *FOLLOWERS)})
-        self.partitions.image = self.image
+        self.current.image = self.image
         self.partition_epoch = 0
         for index in range(PARTITIONS):
             config = replace(SMALL, flush_messages=1) if index == DURABLE else SMALL

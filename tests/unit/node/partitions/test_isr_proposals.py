@@ -22,11 +22,16 @@ from tidelog.model.ids import TopicPartition
 from tidelog.model.replication_events import IsrExpanded, IsrShrunk, ReplicationEvent
 from tidelog.node.clock import Clock
 from tidelog.node.events.counters import Counters
+from tidelog.node.metadata.current_image import ImageChange
 from tidelog.node.partitions.isr_proposals import IsrProposals
 from tidelog.node.partitions.replica import Replica
 from tidelog.replication.isr.leader import FollowerFetched, IsrAgreed, LagChecked, ProposeIsr
 
 ME, SECOND, THIRD = 1, 2, 3
+
+
+def change_to(new: ClusterImage) -> ImageChange:
+    return ImageChange(ClusterImage(), new, True)
 
 
 class ProposingLeader(Owner):
@@ -159,11 +164,11 @@ def image_with(isr: tuple[int, ...], epoch: int, *, fenced: int = 0) -> ClusterI
 
 def test_an_expansion_is_told_when_it_is_agreed_and_only_then() -> None:
     owner = ProposingLeader()
-    owner.outgoing.image_changed(image_with((ME, SECOND), 4))
+    owner.outgoing.image_changed(change_to(image_with((ME, SECOND), 4)))
     assert owner.reported == []
 
     owner.answer(ErrorCode.none, (ME, SECOND, THIRD), 5)
-    owner.outgoing.image_changed(image_with((ME, SECOND, THIRD), 5))
+    owner.outgoing.image_changed(change_to(image_with((ME, SECOND, THIRD), 5)))
 
     [event] = owner.reported
     assert event == IsrExpanded(
@@ -205,7 +210,7 @@ def test_an_expansion_that_ends_a_reassignment_away_from_its_leader_has_not_fail
     owner = ProposingLeader()
 
     owner.answer(ErrorCode.new_leader_elected)
-    owner.outgoing.image_changed(image_with((ME, SECOND, THIRD), 5))
+    owner.outgoing.image_changed(change_to(image_with((ME, SECOND, THIRD), 5)))
 
     assert owner.reported == [], "the controller tells of the election"
     assert (owner.counters.isr_expands, owner.counters.failed_isr_updates) == (1, 0)
@@ -215,8 +220,8 @@ def test_a_change_whose_answer_is_lost_is_told_once_when_the_image_shows_it() ->
     owner = ProposingLeader()
     request, resume = owner.asked.pop(0)
     resume(refusal(request, ErrorCode.request_timed_out))
-    owner.outgoing.image_changed(image_with((ME, SECOND, THIRD), 5))
-    owner.outgoing.image_changed(image_with((ME, SECOND, THIRD), 6))
+    owner.outgoing.image_changed(change_to(image_with((ME, SECOND, THIRD), 5)))
+    owner.outgoing.image_changed(change_to(image_with((ME, SECOND, THIRD), 6)))
 
     assert [event.kind for event in owner.reported] == ["isr_expand"]
     assert owner.counters.failed_isr_updates == 1
@@ -225,7 +230,7 @@ def test_a_change_whose_answer_is_lost_is_told_once_when_the_image_shows_it() ->
 def test_a_change_that_was_refused_is_never_told() -> None:
     owner = ProposingLeader()
     owner.answer(ErrorCode.ineligible_replica)
-    owner.outgoing.image_changed(image_with((ME, SECOND, THIRD), 9))
+    owner.outgoing.image_changed(change_to(image_with((ME, SECOND, THIRD), 9)))
 
     assert owner.reported == []
 
@@ -236,7 +241,7 @@ def test_one_that_the_controller_may_have_taken_out_itself_is_left_to_it_to_tell
     owner.write()
     owner.clock.now += 2_000
     owner.replica.step(LagChecked(1_000))
-    owner.outgoing.image_changed(image_with((ME,), 6, fenced=SECOND))
+    owner.outgoing.image_changed(change_to(image_with((ME,), 6, fenced=SECOND)))
     assert len(owner.reported) == 1
 
     owner.answer(ErrorCode.none, (ME,), 6)
