@@ -5,8 +5,13 @@ from tests.sim.messages import create_topic
 from tests.sim.talk import Talk, running
 
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import METADATA_TOPIC
+from tidelog.model.events import Event, FrameReceived
+from tidelog.model.ids import METADATA_TOPIC, Millis
+from tidelog.model.outbound import Outbound
+from tidelog.node.node import Node
+from tidelog.protocol.messages.messages import decode_request_header
 
+CREATE_TOPICS, DESCRIBE_QUORUM = 19, 55
 DESCRIBE = DescribeQuorumRequest(
     topics=(TopicData(topic_name=METADATA_TOPIC, partitions=(PartitionData(partition_index=0),)),)
 )
@@ -20,6 +25,26 @@ def test_a_node_that_answers_a_change_knows_of_it(seed: int) -> None:
             answer = Talk(cluster, node).ask(create_topic(name, 3, 3))
             assert answer.topics[0].error_code is ErrorCode.none
             assert name in cluster.hosts[node].node.image.topics
+
+
+def test_a_forwarded_change_takes_one_request(seed: int) -> None:
+    cluster = running(seed)
+    (leader,) = [id for id, host in cluster.hosts.items() if host.node.is_active_controller]
+    client = Talk(cluster, next(id for id in cluster.hosts if id != leader))
+    asked: list[int] = []
+    host = cluster.hosts[leader]
+    usual = host.handle
+
+    def handle(node: Node, event: Event, now: Millis) -> list[Outbound]:
+        if isinstance(event, FrameReceived) and event.conn > 0:
+            asked.append(decode_request_header(event.frame).api_key)
+        return usual(node, event, now)
+
+    host.handle = handle
+    answer = client.ask(create_topic("orders", 3, 3))
+    assert answer.topics[0].error_code is ErrorCode.none
+    assert asked.count(CREATE_TOPICS) == 1
+    assert DESCRIBE_QUORUM not in asked
 
 
 def test_any_node_describes_the_quorum_as_its_leader_sees_it(seed: int) -> None:

@@ -9,25 +9,26 @@ node.
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
-from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
-from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
 
 from tidelog.api.handler import Request
 from tidelog.api.listeners import ListenerKind, kind_of
 from tidelog.controller.decide.refusals import is_refused_by_a_non_controller, refusal
 from tidelog.model.effects import ChangeMetadata
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import METADATA_TOPIC, Millis, Offset
+from tidelog.model.ids import NO_OFFSET, Millis, Offset
 from tidelog.node.channels import Address, Channels
 from tidelog.node.clock import Clock
 from tidelog.node.controller.active_controller import ActiveController
-from tidelog.node.peers import LONG_ANSWER_BYTES, Channel, Peers, Unanswered, coded
+from tidelog.node.peers import LONG_ANSWER_BYTES, Channel, Decode, Peers, Unanswered, coded
 from tidelog.node.quorum.quorum import Quorum
 from tidelog.node.ready import ReadyQueue
 from tidelog.node.requests.parking import PARKED, Parked, Resume
-from tidelog.node.timers import Timers
+from tidelog.node.timers import Timer, Timers
+from tidelog.protocol.messages.headers import metadata_offset_of
 from tidelog.protocol.messages.messages import versions_of
 
 RETRY_MS: Millis = 20
@@ -38,10 +39,6 @@ CATCH_UP_MS: Millis = 1_000
 """How long a response may wait until this node's image contains the change."""
 LEAST_PATIENCE_MS: Millis = 1_000
 """The shortest timeout, so that a request with timeout 0 still reaches the controller once."""
-
-_DESCRIBE = DescribeQuorumRequest(
-    topics=(TopicData(topic_name=METADATA_TOPIC, partitions=(PartitionData(partition_index=0),)),)
-)
 
 
 class ControllerClient:
@@ -84,32 +81,21 @@ class ControllerClient:
     def change(self, message: Any, resume: Resume) -> None:
         """Submit a client's request, and respond when this node's image holds the change."""
 
-        def answered(response: Any) -> None:
-            if self._quorum.is_active or isinstance(response, DescribeQuorumResponse):
-                resume(response)
-            else:
-                self._catch_up(lambda: resume(response))
-
         deadline = self._clock.now + self._patience_with(message)
-        self._try(_Submission(message, answered, deadline, is_clients=True))
+        submission = _Submission(message, resume, deadline, is_clients=True)
+        if not isinstance(message, DescribeQuorumRequest):
+            submission.resume = lambda response: self._catch_up(submission, response, resume)
+        self._try(submission)
 
-    def _catch_up(self, done: Callable[[], None]) -> None:
-        """Wait until this node's image reaches the leader's high watermark, or CATCH_UP_MS pass."""
-        channel = self._channel(is_clients=True)
-        if channel is None:
-            done()
+    def _catch_up(self, submission: "_Submission", response: Any, resume: Resume) -> None:
+        """Wait until this node's image is as new as the controller's, or CATCH_UP_MS pass."""
+        end = submission.metadata_offset + 1
+        if self._quorum.high_watermark >= end:
+            resume(response)
             return
-        wait = _CatchUp(done)
-
-        def described(answer: Any) -> None:
-            if isinstance(answer, DescribeQuorumResponse) and answer.topics:
-                end: Offset = answer.topics[0].partitions[0].high_watermark
-                self._quorum.when_applied(end, wait.end)
-            else:
-                wait.end()
-
-        self._timers.at(self._clock.now + CATCH_UP_MS, wait.end)
-        channel.request(*coded(_DESCRIBE, 2), described, CATCH_UP_MS)
+        wait = _CatchUp(lambda: resume(response))
+        wait.timer = self._timers.at(self._clock.now + CATCH_UP_MS, wait.end)
+        self._quorum.when_applied(end, wait.end)
 
     def _patience_with(self, message: Any) -> Millis:
         """The timeout in the client's request, within limits."""
@@ -123,7 +109,10 @@ class ControllerClient:
             if isinstance(response, Unanswered):
                 submission.losses += response.was_lost
                 self._again(submission)
-            elif is_refused_by_a_non_controller(response):
+                return
+            if isinstance(response, _Answer):
+                response, submission.metadata_offset = response
+            if is_refused_by_a_non_controller(response):
                 self._again(submission)
             else:
                 submission.resume(response)
@@ -136,7 +125,11 @@ class ControllerClient:
         if channel is None:
             self._again(submission)
             return
-        encode, decode = coded(message, versions_of(message.__api_key__)[-1])
+        key = message.__api_key__
+        version = versions_of(key)[-1]
+        encode, decode = coded(message, version)
+        if submission.is_clients:
+            decode = partial(_decode_with_offset, decode, key, version)
         left = max(1, min(ANSWER_MS, submission.deadline - self._clock.now))
         channel.request(encode, decode, answered, left)
 
@@ -159,16 +152,29 @@ class ControllerClient:
         return self._channels.get((address, is_clients), address)
 
 
+def _decode_with_offset(decode: Decode, key: int, version: int, frame: memoryview) -> "_Answer":
+    return _Answer(decode(frame), metadata_offset_of(key, version, frame))
+
+
+class _Answer(NamedTuple):
+    """The response of a controller on another node to a client's request."""
+
+    response: Any
+    metadata_offset: Offset
+    """The metadata that the controller had applied; -1 if it does not tell, as Apache Kafka."""
+
+
 @dataclass(slots=True)
 class _CatchUp:
     """A response that waits for this node's image, or for its time limit."""
 
     done: Callable[[], None]
-    has_ended: bool = False
+    timer: Timer | None = None
 
     def end(self) -> None:
-        if not self.has_ended:
-            self.has_ended = True
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
             self.done()
 
 
@@ -178,6 +184,7 @@ class _Submission:
     resume: Resume
     deadline: Millis
     is_clients: bool = False
+    metadata_offset: Offset = NO_OFFSET
     losses: int = 0
     """How often the connection was lost during this request. The request may be the cause."""
 

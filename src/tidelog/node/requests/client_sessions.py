@@ -7,7 +7,8 @@ connection at the limit. Between `hold` and `release`, no further request of the
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from tidelog.api.registry import Api
+from tidelog.api.listeners import ListenerKind
+from tidelog.api.registry import Api, served
 from tidelog.model.ids import ConnId
 from tidelog.model.outbound import (
     Chunk,
@@ -43,6 +44,7 @@ class ClientSession:
         "conn",
         "host",
         "is_closed",
+        "is_controllers",
         "listener",
     )
 
@@ -60,6 +62,8 @@ class ClientSession:
         self.host = peer.rpartition(":")[0].strip("[]")
         self.listener = listener
         self.is_closed = False
+        self.is_controllers = apis is served(ListenerKind.CONTROLLER)
+        """Whether the connection is to a listener for controllers."""
         self._emit = emit
         self._in_work: deque[Answer] = deque()
         self._is_full = False

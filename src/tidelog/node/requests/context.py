@@ -33,7 +33,7 @@ class RequestContext:
         self.fetch_sessions = FetchSessions(
             settings.max_incremental_fetch_session_cache_slots, dice
         )
-        self._current = current
+        self.current = current
 
     @property
     def now(self) -> Millis:
@@ -50,7 +50,7 @@ class RequestContext:
             session.host,
             session.listener,
             message,
-            self._current.image,
+            self.current.image,
             self._settings,
             self._node_id,
             self._clock.now,
@@ -60,5 +60,5 @@ class RequestContext:
         )
 
     def refresh(self, request: Request) -> None:
-        request.image = self._current.image
+        request.image = self.current.image
         request.now = self._clock.now

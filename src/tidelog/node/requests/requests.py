@@ -14,10 +14,10 @@ from typing import Any
 from tidelog.api.cluster import versions
 from tidelog.api.handler import Disconnect, Encoded, Handling, Request
 from tidelog.api.listeners import ListenerKind
-from tidelog.api.registry import Api, served
+from tidelog.api.registry import Api
 from tidelog.model.disk import FileSlice
 from tidelog.model.effects import Effect, Pause
-from tidelog.model.ids import Millis
+from tidelog.model.ids import NO_OFFSET, Millis
 from tidelog.model.outbound import Chunk
 from tidelog.node.events.counters import Counters
 from tidelog.node.ready import ReadyQueue
@@ -159,8 +159,7 @@ class Requests:
             work.go_on()
 
         # Requests of other nodes to a controller go before the requests of clients.
-        is_urgent = session.apis is served(ListenerKind.CONTROLLER)
-        self._slices.later(first, _label(session, header), is_urgent=is_urgent)
+        self._slices.later(first, _label(session, header), is_urgent=session.is_controllers)
 
     def _begin_many(
         self, session: ClientSession, header: RequestHeader, api: Api, frame: memoryview
@@ -335,7 +334,12 @@ class _Call:
         elif codec is not None:
             self.fill(codec.encode(version, correlation_id, response))
         else:
-            steps = encode_response_steps(key, version, correlation_id, response, ANSWER_BYTES)
+            offset = NO_OFFSET
+            if self.session.is_controllers and ListenerKind.BROKER in self.api.listeners:
+                offset = self._requests.context.current.image.offset
+            steps = encode_response_steps(
+                key, version, correlation_id, response, ANSWER_BYTES, offset
+            )
             self._requests.answer(self, steps)
 
     @property

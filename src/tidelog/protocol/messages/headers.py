@@ -10,15 +10,25 @@ from struct import Struct
 from typing import NamedTuple
 
 from tidelog.model.disk import Buffer
+from tidelog.model.ids import NO_OFFSET, Offset
 from tidelog.protocol.malformed import MalformedMessage
 from tidelog.protocol.messages.schema import API_NAMES, is_flexible
-from tidelog.protocol.pieces import I32, skip_tagged_fields
+from tidelog.protocol.pieces import I32, read_tagged_fields, skip_tagged_fields
 from tidelog.protocol.text import read_text
+from tidelog.protocol.varint import uvarint
 
 API_VERSIONS = 18
 
 _REQUEST = Struct(">hhih")
 _RESPONSE = Struct(">ii")
+_OFFSET = Struct(">q")
+
+METADATA_OFFSET_TAG = 10_000
+"""The tag, in the response header of a controller, of the metadata offset that it has applied.
+
+Kafka uses no tags in response headers, and its readers ignore unknown tags.
+"""
+_ONE_TAG = uvarint(1) + uvarint(METADATA_OFFSET_TAG) + uvarint(_OFFSET.size)
 
 
 class RequestHeader(NamedTuple):
@@ -58,10 +68,30 @@ def request_prefix(api_key: int, version: int, correlation_id: int, client_id: s
     return bytes(4) + _REQUEST.pack(api_key, version, correlation_id, length) + name + tags
 
 
-def response_prefix(api_key: int, version: int, correlation_id: int) -> bytes:
-    """Four bytes for the length, then the response header."""
+def response_prefix(
+    api_key: int, version: int, correlation_id: int, metadata_offset: Offset = NO_OFFSET
+) -> bytes:
+    """Four bytes for the length, then the response header, with the offset if one is given."""
     prefix = _RESPONSE.pack(0, correlation_id)
-    return prefix + b"\0" if _has_tagged_header(api_key, version) else prefix
+    if not _has_tagged_header(api_key, version):
+        return prefix
+    if metadata_offset == NO_OFFSET:
+        return prefix + b"\0"
+    return prefix + _ONE_TAG + _OFFSET.pack(metadata_offset)
+
+
+def metadata_offset_of(api_key: int, version: int, frame: Buffer) -> Offset:
+    """The offset of the metadata that the sender of a response has applied; -1 if it is unknown."""
+    if not _has_tagged_header(api_key, version):
+        return NO_OFFSET
+    try:
+        found = read_tagged_fields(frame, I32.size)[0].get(METADATA_OFFSET_TAG)
+    except IndexError:
+        raise MalformedMessage("response header is cut short") from None
+    if found is None or found[1] - found[0] != _OFFSET.size:
+        return NO_OFFSET
+    offset: Offset = _OFFSET.unpack_from(frame, found[0])[0]
+    return offset
 
 
 def response_position(api_key: int, version: int, frame: Buffer) -> int:

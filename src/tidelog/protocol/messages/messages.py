@@ -14,6 +14,7 @@ from kio.serial import entity_writer
 from kio.static.protocol import Entity
 
 from tidelog.model.disk import Buffer
+from tidelog.model.ids import NO_OFFSET, Offset
 from tidelog.protocol.malformed import AnswerTooLong, MalformedMessage
 from tidelog.protocol.messages.canonical import canonical_request, canonical_response
 from tidelog.protocol.messages.headers import (
@@ -75,11 +76,16 @@ def encode_response(api_key: int, version: int, correlation_id: int, response: A
 
 
 def encode_response_steps(
-    api_key: int, version: int, correlation_id: int, response: Any, most_bytes: int = ANY_NUMBER
+    api_key: int,
+    version: int,
+    correlation_id: int,
+    response: Any,
+    most_bytes: int = ANY_NUMBER,
+    metadata_offset: Offset = NO_OFFSET,
 ) -> Steps[bytearray]:
     """As `encode_response`, in slices; raises AnswerTooLong beyond `most_bytes`."""
     meter = Meter()
-    out = bytearray(response_prefix(api_key, version, correlation_id))
+    out = bytearray(response_prefix(api_key, version, correlation_id, metadata_offset))
     lowered = yield from lower_steps(response, response_class(api_key, version), meter)
     for _ in write_steps(out, lowered, meter):
         if len(out) > most_bytes:

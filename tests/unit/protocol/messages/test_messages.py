@@ -17,7 +17,13 @@ from tests.unit.protocol.entities import (
 )
 
 from tidelog.protocol.messages.canonical import canonical_request, canonical_response
-from tidelog.protocol.messages.headers import request_prefix, response_position, response_prefix
+from tidelog.protocol.messages.headers import (
+    METADATA_OFFSET_TAG,
+    metadata_offset_of,
+    request_prefix,
+    response_position,
+    response_prefix,
+)
 from tidelog.protocol.messages.messages import (
     MalformedMessage,
     RequestHeader,
@@ -31,6 +37,7 @@ from tidelog.protocol.messages.messages import (
 )
 from tidelog.protocol.messages.schema import is_flexible, request_class, response_class
 from tidelog.protocol.messages.versions import lift
+from tidelog.protocol.varint import uvarint
 
 GENERIC = [pair for pair in EVERY_API_VERSION if pair[0] not in HAND_TUNED]
 CLIENT_IDS = st.none() | st.text(max_size=20)
@@ -158,3 +165,25 @@ def test_a_message_is_sent_in_its_own_version_too() -> None:
 def test_unknown_apis_have_no_versions() -> None:
     assert list(versions_of(18)) == [0, 1, 2, 3, 4]
     assert list(versions_of(4)) == list(versions_of(-1)) == []
+
+
+CREATE_TOPICS = 19
+
+
+@pytest.mark.parametrize("offset", [0, 1, 7_000_000_000])
+def test_a_controllers_header_can_tell_the_offset_of_its_metadata(offset: int) -> None:
+    version = versions_of(CREATE_TOPICS)[-1]
+    header = response_prefix(CREATE_TOPICS, version, 7, offset)[4:]
+    assert metadata_offset_of(CREATE_TOPICS, version, header + b"body") == offset
+    assert response_position(CREATE_TOPICS, version, header + b"body") == len(header)
+
+
+def test_a_header_without_the_offset_or_with_another_shape_of_it_tells_none() -> None:
+    flexible, old = versions_of(CREATE_TOPICS)[-1], 2
+    assert metadata_offset_of(CREATE_TOPICS, flexible, b"\0\0\0\7\0") == -1
+    assert metadata_offset_of(CREATE_TOPICS, old, b"\0\0\0\7") == -1
+    assert response_prefix(CREATE_TOPICS, old, 7, 5) == response_prefix(CREATE_TOPICS, old, 7)
+    short = b"\0\0\0\7\1" + uvarint(METADATA_OFFSET_TAG) + b"\2ab"
+    assert metadata_offset_of(CREATE_TOPICS, flexible, short) == -1
+    with pytest.raises(MalformedMessage, match="cut short"):
+        metadata_offset_of(CREATE_TOPICS, flexible, b"\0\0\0\7")
