@@ -40,9 +40,13 @@ class Channels(Generic[Key]):
         self, key: Key, address: Address, refused: Callable[[], None] = ignore_refusal
     ) -> Channel:
         """Close the channel of this key, if there is one, and open a new one."""
-        known = self._by_key.pop(key, None)
-        if known is not None:
-            known[1].close()
+        self.close(key)
         channel = self._peers.channel(*address, refused, self._answer_bytes)
         self._by_key[key] = (address, channel)
         return channel
+
+    def close(self, key: Key) -> None:
+        """Close the channel of this key, if there is one."""
+        known = self._by_key.pop(key, None)
+        if known is not None:
+            known[1].close()

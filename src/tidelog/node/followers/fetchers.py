@@ -5,7 +5,7 @@ from collections.abc import Callable
 from tidelog.config.settings import BrokerSettings
 from tidelog.controller.image.image import Endpoint
 from tidelog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicPartition
-from tidelog.node.channels import broker_endpoint
+from tidelog.node.channels import Channels, broker_endpoint
 from tidelog.node.clock import Clock
 from tidelog.node.controller.recently_fenced import RecentlyFencedBrokers
 from tidelog.node.followers.replica_fetcher import ReplicaFetcher
@@ -32,7 +32,7 @@ class Fetchers:
         self._settings = settings
         self._clock = clock
         self._timers = timers
-        self._peers = peers
+        self._channels: Channels[NodeId] = Channels(peers, LONG_ANSWER_BYTES)
         self._current = current
         self._broker_epoch = broker_epoch
         self._storage_failed = storage_failed
@@ -84,9 +84,7 @@ class Fetchers:
             endpoint = self._endpoint(leader)
             if endpoint is None:
                 return None
-            channel = self._peers.channel(
-                endpoint.host, endpoint.port, answer_bytes=LONG_ANSWER_BYTES
-            )
+            channel = self._channels.replace(leader, (endpoint.host, endpoint.port))
             fetcher = ReplicaFetcher(
                 self._settings,
                 self._clock,

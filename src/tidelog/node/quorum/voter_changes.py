@@ -24,6 +24,7 @@ from kio.schema.update_raft_voter.v0.response import CurrentLeader, UpdateRaftVo
 from tidelog.controller.features import KRAFT_VERSION, KRAFT_VERSIONS
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, Millis, NodeId
+from tidelog.node.channels import Channels
 from tidelog.node.clock import Clock
 from tidelog.node.peers import Peers, Unanswered, coded
 from tidelog.node.quorum.quorum import Quorum
@@ -72,7 +73,7 @@ class VoterChanges:
     ) -> None:
         self._quorum = quorum
         self._me = myself
-        self._peers = peers
+        self._channels: Channels[NodeId] = Channels(peers)
         self._clock = clock
         self._timers = timers
         self._timeouts = timeouts
@@ -152,12 +153,12 @@ class VoterChanges:
             resume(self._answer(message, outcome))
             return
         endpoint = next(one for one in message.listeners if one.name == self._me.listener)
-        channel = self._peers.channel(endpoint.host, endpoint.port)
+        channel = self._channels.replace(message.voter_id, (endpoint.host, endpoint.port))
         self._is_adding = True
 
         def answered(answer: Any) -> None:
             self._is_adding = False
-            self._timers.at(self._clock.now, channel.close)
+            self._channels.close(message.voter_id)
             self._introduced(message, answer, resume)
 
         request = ApiVersionsRequest(
