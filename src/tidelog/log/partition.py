@@ -33,7 +33,6 @@ class PartitionLog(ReadableLog):
     __slots__ = (
         "_before_gap",
         "_deleted",
-        "_disk",
         "_flush",
         "_looks_inside",
         "_lower_recovery_point",
@@ -53,7 +52,6 @@ class PartitionLog(ReadableLog):
         before_gap: Callable[[], None],
     ) -> None:
         super().__init__(disk, directory, config, loaded)
-        self._disk = disk
         self._lower_recovery_point = lower_recovery_point
         self._before_gap = before_gap
         self._looks_inside = looks_inside(config)

@@ -31,6 +31,7 @@ T = TypeVar("T")
 class ReadableLog:
     __slots__ = (
         "_at_rest",
+        "_disk",
         "_epochs_are_checked",
         "_tail",
         "_upkeep",
@@ -46,6 +47,7 @@ class ReadableLog:
         config: LogConfig,
         loaded: LoadedLog,
     ) -> None:
+        self._disk = disk
         self._tail = LogTail(disk, directory, config, loaded)
         self._upkeep = Upkeep(disk, directory, loaded.recovery.damages, loaded.log_end_offset)
         self._epochs_are_checked = False
@@ -87,12 +89,14 @@ class ReadableLog:
         *,
         at_least_one: bool,
         checks_sums: bool = False,
+        waits: bool = True,
     ) -> ReadResult | ErrorCode:
         """Locate the batches from `offset` on and below `limit`, within one segment.
 
         Batches that an earlier run wrote are checked when they are first read. The check covers
         their offsets, and for a follower (`checks_sums`) also their checksums, because a follower
-        cannot append a corrupt batch.
+        cannot append a corrupt batch. Raises NotCached if `waits` is False and the read would wait
+        for the disk.
         """
         end = self.log_end_offset
         if offset < self.log_start_offset or offset > end:
@@ -100,6 +104,7 @@ class ReadableLog:
         limit = min(limit, end)
         if offset >= limit:
             return ReadResult(None, offset)
+        self._disk.only_cached = not waits
         try:
             segments = self._tail.segments
             return reading.read(
@@ -120,6 +125,8 @@ class ReadableLog:
         except StillIndexing:
             self._upkeep.mark_due()
             return ReadResult(None, offset)
+        finally:
+            self._disk.only_cached = False
 
     def begin_verification(self) -> LogVerification | None:
         """Begin to verify the segments that earlier runs wrote.
@@ -145,6 +152,7 @@ class ReadableLog:
             self._broken_at(offset)
 
     def _broken_at(self, offset: Offset) -> None:
+        self._disk.only_cached = False  # damage is rare, so its search may wait for the disk
         segments = self._tail.segments
         number = segments.index_of(offset)
         end = segments.end_of(number, self.log_end_offset)
@@ -154,22 +162,31 @@ class ReadableLog:
         self._upkeep.broken(segments[number], offset, end, epochs, has_gaps=has_gaps)
 
     def search_by_time(
-        self, timestamp: Millis, limit: Offset, start: Offset = 0
+        self, timestamp: Millis, limit: Offset, start: Offset = 0, *, waits: bool = True
     ) -> TimeSearch | ErrorCode | None:
         """A job that finds the first record in [start, limit) with at least this timestamp.
 
         The job searches one segment. If it finds nothing, the caller continues the search with a
-        new job that starts at `next_offset`.
+        new job that starts at `next_offset`. Raises NotCached if `waits` is False and the choice of
+        the segment would wait for the disk.
         """
         start, segments = max(start, self.log_start_offset), self._tail.segments
-        return self._prepare(lambda: timestamps.first_not_older(segments, timestamp, start, limit))
+        return self._prepare(
+            lambda: timestamps.first_not_older(segments, timestamp, start, limit), waits
+        )
 
-    def search_newest(self, limit: Offset) -> NewestSearch | ErrorCode | None:
-        """A job that finds the first record with the largest timestamp below `limit`."""
+    def search_newest(
+        self, limit: Offset, *, waits: bool = True
+    ) -> NewestSearch | ErrorCode | None:
+        """A job that finds the first record with the largest timestamp below `limit`.
+
+        Raises NotCached as `search_by_time` does.
+        """
         start, end, segments = self.log_start_offset, self.log_end_offset, self._tail.segments
-        return self._prepare(lambda: timestamps.newest(segments, start, end, limit))
+        return self._prepare(lambda: timestamps.newest(segments, start, end, limit), waits)
 
-    def _prepare(self, prepared: Callable[[], T]) -> T | ErrorCode:
+    def _prepare(self, prepared: Callable[[], T], waits: bool) -> T | ErrorCode:
+        self._disk.only_cached = not waits
         try:
             return prepared()
         except BrokenChainError:
@@ -177,6 +194,7 @@ class ReadableLog:
         except StillIndexing:
             return ErrorCode.offset_not_available
         finally:
+            self._disk.only_cached = False
             if any(segment.rebuild is not None for segment in self._tail.segments):
                 self._upkeep.mark_due()
 
@@ -184,9 +202,15 @@ class ReadableLog:
         """The end offset for a read_committed consumer at this high watermark."""
         return max(self._tail.producers.last_stable_offset(high_watermark), self.log_start_offset)
 
-    def aborted_transactions(self, start: Offset, end: Offset) -> tuple[AbortedTxn, ...]:
-        """Aborted transactions that overlap [start, end)."""
-        return reading.aborted(self._tail.segments.starting_from(start), start, end)
+    def aborted_transactions(
+        self, start: Offset, end: Offset, *, waits: bool = True
+    ) -> tuple[AbortedTxn, ...]:
+        """Aborted transactions that overlap [start, end); raises NotCached as `read` does."""
+        self._disk.only_cached = not waits
+        try:
+            return reading.aborted(self._tail.segments.starting_from(start), start, end)
+        finally:
+            self._disk.only_cached = False
 
     def active_producers(self) -> tuple[ActiveProducer, ...]:
         return self._tail.producers.active()
@@ -202,10 +226,17 @@ class ReadableLog:
     def epoch_starts(self) -> tuple[EpochStart, ...]:
         return self._tail.epochs.entries
 
-    def epoch_end(self, requested: LeaderEpoch) -> EpochEnd:
-        """The largest epoch up to `requested` and its end offset; both are -1 when unknown."""
+    def epoch_end(self, requested: LeaderEpoch, *, waits: bool = True) -> EpochEnd:
+        """The largest epoch up to `requested` and its end offset; both are -1 when unknown.
+
+        Raises NotCached if `waits` is False and the check of the epochs would wait for the disk.
+        """
         if not self._epochs_are_checked and requested != self._tail.epochs.latest:
-            self._check_epochs()
+            self._disk.only_cached = not waits
+            try:
+                self._check_epochs()
+            finally:
+                self._disk.only_cached = False
         return self._tail.epochs.end(requested, self.log_end_offset)
 
     def _check_epochs(self) -> None:
@@ -213,11 +244,13 @@ class ReadableLog:
 
         This happens once, before a truncation relies on the epochs.
         """
-        self._epochs_are_checked = True
         epochs, segments = self._tail.epochs, self._tail.segments
         start, end = self.log_start_offset, self.log_end_offset
-        if epoch_checks.fit_boundaries(epochs, segments, start, end):
+        fits = epoch_checks.fit_boundaries(epochs, segments, start, end)
+        self._epochs_are_checked = True
+        if fits:
             return
+        self._disk.only_cached = False  # a rebuild that stops halfway would lose epochs
         unwritten = [entry for entry in epochs.entries if entry.start_offset >= end]
         epoch_checks.rebuild_all(epochs, segments)
         epochs.truncate_from_start(start)

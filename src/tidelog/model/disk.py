@@ -24,7 +24,10 @@ class File(Protocol):
         """Overwrite bytes in place; only index files need this."""
 
     def read(self, position: int, length: int) -> bytes:
-        """Read `length` bytes from `position` on, or fewer if the file ends before."""
+        """Read `length` bytes from `position` on, or fewer if the file ends before.
+
+        Raises `NotCached` if `Disk.only_cached` is set and the read would wait for the disk.
+        """
 
     def truncate(self, size: int) -> None: ...
 
@@ -38,6 +41,14 @@ class File(Protocol):
 
 
 class Disk(Protocol):
+    only_cached: bool
+    """While True, `File.read` does not wait for the disk.
+
+    The log engine sets it around a read that a request can wait for without the node. It applies
+    only to the thread that owns the disk, so jobs always wait. If the file system does not report
+    which bytes are cached, a read waits.
+    """
+
     def open(self, path: str) -> File:
         """Open a file, and create it if it is absent; the same path returns the same `File`."""
 
@@ -99,3 +110,11 @@ class FileSlice(NamedTuple):
     file: File
     position: int
     length: int
+
+
+class NotCached(Exception):
+    """These bytes are not in the page cache, so a read of them would wait for the disk."""
+
+    def __init__(self, part: FileSlice) -> None:
+        super().__init__(f"{part.length} bytes from position {part.position} on are not cached")
+        self.part = part

@@ -28,6 +28,8 @@ class Work(Enum):
 
     FLUSH = "flush"
     """Work that waits for the disk. Acknowledgements depend on this work."""
+    READ = "read"
+    """Reads of bytes that are not in the page cache. A request waits for them."""
     COMPUTE = "compute"
     """Work that needs the processor and reads little. A request waits for its result."""
     LOAD = "load"

@@ -15,6 +15,7 @@ from tidelog.node.events.replica_states import ReplicaStates
 from tidelog.node.metadata.current_image import CurrentImage, ImageChange
 from tidelog.node.partitions.assignments import Assignments
 from tidelog.node.partitions.deletions import Deletions
+from tidelog.node.partitions.fetches import Fetches
 from tidelog.node.partitions.offset_queries import OffsetQueries
 from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.queries import Queries
@@ -30,6 +31,7 @@ class Broker:
     current: CurrentImage
     storage: Storage
     partitions: Partitions
+    fetches: Fetches
     coordinators: Coordinators
     lifecycle: Lifecycle
     recently_fenced: RecentlyFencedBrokers

@@ -16,7 +16,9 @@ from tidelog.node.followers.fetchers import Fetchers
 from tidelog.node.metadata.current_image import Subscriber
 from tidelog.node.partitions.append_checks import AppendChecks
 from tidelog.node.partitions.assignments import Assignments
+from tidelog.node.partitions.cold_reads import ColdReads
 from tidelog.node.partitions.deletions import Deletions
+from tidelog.node.partitions.fetches import Fetches
 from tidelog.node.partitions.isr_proposals import IsrProposals
 from tidelog.node.partitions.offset_queries import OffsetQueries
 from tidelog.node.partitions.partitions import Partitions
@@ -170,17 +172,19 @@ def _broker(
         parts.directory_reports.report,
         failed.directory_failed,
     )
+    cold_reads = ColdReads(jobs)
     return Broker(
         basics.current,
         storage,
         partitions,
+        Fetches(partitions, clock, timers, events.counters, cold_reads),
         parts.coordinators,
         lifecycle,
         leading.recently_fenced,
         assignments,
         housekeeping,
-        Queries(partitions, storage, settings.log_dirs, moves),
-        OffsetQueries(partitions, failed.partition_failed, jobs),
+        Queries(partitions, storage, settings.log_dirs, moves, cold_reads),
+        OffsetQueries(partitions, failed.partition_failed, jobs, cold_reads),
         Deletions(clock, timers, partitions, failed.partition_failed),
         ReplicaStates(settings, clock, timers, partitions, events.record),
     )

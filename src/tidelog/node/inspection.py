@@ -53,6 +53,11 @@ class NodeInspection:
         return self._partitions.get(partition)
 
     @property
+    def jobs_under_way(self) -> int:
+        """The number of jobs whose result a part of the node still awaits."""
+        return len(self.node._jobs._waiting)
+
+    @property
     def quorum_role(self) -> Role:
         return self._machine.role
 

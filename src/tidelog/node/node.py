@@ -153,7 +153,7 @@ class Node:
                 session = self._sessions.get(event.conn)
                 if session is not None and not session.is_closed:
                     if session.is_busy:
-                        self._broker.partitions.answer_follower_fetches(event.conn)
+                        self._broker.fetches.answer_follower_fetches(event.conn)
                     self._requests.received(session, event.frame)
             case Ran():
                 self._jobs.ended(event)
@@ -170,7 +170,7 @@ class Node:
                 session = self._sessions.pop(event.conn, None)
                 if session is not None:
                     session.is_closed = True
-                    self._broker.partitions.connection_lost(event.conn)
+                    self._broker.fetches.connection_lost(event.conn)
                     self._broker.offset_queries.connection_lost(event.conn)
                     self._active_controller.connection_lost(event.conn)
             case FrameReceived() | Disconnected() | PeerConnected() | ConnectFailed():

@@ -10,7 +10,7 @@ from tidelog.model.jobs import AnyJob, Work
 from tidelog.model.outbound import Run
 from tidelog.runtime.workers import Workers
 
-THREADS = {Work.FLUSH: 4, Work.COMPUTE: 1, Work.LOAD: 1}
+THREADS = {Work.FLUSH: 4, Work.READ: 4, Work.COMPUTE: 1, Work.LOAD: 1}
 """The number of threads per kind of work. COMPUTE and LOAD have one thread, because a second thread
 would only take interpreter time from the node.
 """

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidelog.model.disk import Disk
-from tidelog.runtime.files.disk import RealDisk, RealFile
+from tidelog.runtime.files.disk import RealDisk
 from tidelog.runtime.files.disposal import close_elsewhere
+from tidelog.runtime.files.file import RealFile
 from tidelog.sim.machines.dice import SeededDice
 from tidelog.sim.machines.disk import SimDisk
 from tidelog.sim.machines.inodes import PAGE
@@ -404,7 +405,7 @@ def test_faults_are_what_the_operating_system_says() -> None:
 def left_to_others(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The descriptors that the disk passes to a background thread to close."""
     numbers: list[int] = []
-    for module in ("files.disk", "files.removal"):
+    for module in ("files.disposal", "files.removal"):
         monkeypatch.setattr(f"tidelog.runtime.{module}.close_elsewhere", numbers.append)
     return numbers
 

@@ -13,7 +13,8 @@ from tests.unit.runtime.echo import SLICE, Client, EchoNode, Served, framed, ser
 
 from tidelog.model.disk import File, FileSlice
 from tidelog.protocol.framing import FrameSplitter
-from tidelog.runtime.files.disk import RealDisk, RealFile
+from tidelog.runtime.files.disk import RealDisk
+from tidelog.runtime.files.file import RECENT_BYTES, RealFile
 from tidelog.runtime.transport.connection import (
     CHUNK_COST,
     DISK,
@@ -22,7 +23,6 @@ from tidelog.runtime.transport.connection import (
     NOTHING,
     SENDFILE_BYTES,
     SOCKET,
-    TAIL_BYTES,
     Connection,
 )
 from tidelog.runtime.transport.limits import Limits
@@ -278,7 +278,7 @@ def cold_file(tmp_path: Path) -> RealFile:
     """A file that is on the disk and, if the file system allows it, not in the page cache."""
     file = RealDisk(tmp_path).open("cold")
     assert isinstance(file, RealFile)
-    file.append([CONTENT, bytes(TAIL_BYTES)])
+    file.append([CONTENT, bytes(RECENT_BYTES)])
     file.sync()
     os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     return file

@@ -141,14 +141,16 @@ class SparseIndex:
             self._file, self._count, self._last = None, -1, (-1, -1)
 
     def _load(self) -> None:
-        self._count = 0
         if not self._disk.exists(self.path):
+            self._count = 0
             return
         file = self._open()
-        self._count = self._used(file.size // self._entry.size)
-        if self._count * self._entry.size != file.size:
-            file.truncate(self._count * self._entry.size)
-        self._last = self._read(self._count - 1) if self._count else (-1, -1)
+        count = self._used(file.size // self._entry.size)
+        last = self._read(count - 1) if count else (-1, -1)
+        if count * self._entry.size != file.size:
+            file.truncate(count * self._entry.size)
+        # A read may raise NotCached. The index is loaded only after all reads.
+        self._count, self._last = count, last
 
     def _used(self, whole: int) -> int:
         """The number of entries before the zeros of a preallocated file."""

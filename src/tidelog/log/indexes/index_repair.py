@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidelog.log.indexes.index import OffsetIndex, TimeIndex
 from tidelog.log.segments.scan import BrokenChainError
+from tidelog.model.disk import NotCached
 from tidelog.model.ids import NO_TIMESTAMP, Millis, Offset
 from tidelog.protocol.records.batch import BatchHeader
 
@@ -77,6 +78,9 @@ class IndexRebuild:
         except BrokenChainError as broken:
             self.broken = broken
             return True
+        except NotCached:
+            self._headers = self._walk(self._position)
+            raise
         return False
 
     def _take(self, position: int, header: BatchHeader) -> None:

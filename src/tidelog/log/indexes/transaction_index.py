@@ -82,11 +82,12 @@ class TransactionIndex:
 
     def _load(self) -> list[AbortedTxn]:
         if self._entries is None:
-            self._entries = []
+            raw = b""
             if self._disk.exists(self.path):
-                raw = self._disk.read_file(self.path)
-                self._entries += _sound_entries(raw, self._base)
-                self._is_whole = len(self._entries) * _ENTRY.size == len(raw)
+                file = self._disk.open(self.path)
+                raw = file.read(0, file.size)
+            self._entries = list(_sound_entries(raw, self._base))
+            self._is_whole = len(self._entries) * _ENTRY.size == len(raw)
             self._at_rest = len(self._entries)
         return self._entries
 

@@ -1,43 +1,156 @@
-"""A parked fetch. It has found fewer than min_bytes, and waits for a change or its timeout."""
+"""Answers fetches. A fetch that finds too little waits for a change, a cold read or its timeout."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import count
 
+from tidelog.model.disk import FileSlice, NotCached
 from tidelog.model.effects import FetchBatches, FetchResult
-from tidelog.node.timers import Timer
+from tidelog.model.ids import ConnId, Millis
+from tidelog.node.clock import Clock
+from tidelog.node.events.counters import Counters
+from tidelog.node.partitions.cold_reads import ColdReads, Waiter
+from tidelog.node.partitions.fetch_attempt import FetchAttempt
+from tidelog.node.partitions.partitions import Partitions
+from tidelog.node.partitions.replica import Replica
+from tidelog.node.requests.parking import PARKED, Parked, Resume
+from tidelog.node.timers import Timer, Timers
 
-if TYPE_CHECKING:
-    from tidelog.node.partitions.replica import Replica
+COLD_WAIT_MS: Millis = 500
+"""How long a fetch waits at least for bytes that are not cached, even if its max_wait is shorter.
+"""
+ROUNDS = 32
+"""A fetch needs a few cold reads. After more than this many, the kernel drops bytes too fast."""
 
 
-class FetchAttempt(NamedTuple):
-    """The current result of a fetch, and whether to answer with it now."""
+class Fetches:
+    def __init__(
+        self,
+        partitions: Partitions,
+        clock: Clock,
+        timers: Timers,
+        counters: Counters,
+        cold_reads: ColdReads,
+    ) -> None:
+        self.partitions = partitions
+        self._clock = clock
+        self._timers = timers
+        self._counters = counters
+        self._cold_reads = cold_reads
+        self._waiting: dict[ConnId, dict[PendingFetch, None]] = {}
+        """The parked fetches of each connection."""
+        self._turns = count()
 
-    results: list[FetchResult]
-    is_enough: bool
-    size: int
-    """The size of the records in bytes."""
+    def fetch(
+        self, effect: FetchBatches, resume: Resume, conn: ConnId
+    ) -> list[FetchResult] | Parked:
+        if effect.replica >= 0:
+            try:
+                self.partitions.prove(effect)
+            except NotCached as cold:
+                if not self._cold_reads.was_just_read(cold.part):
+                    self._fetch_later(cold.part, effect, resume, conn)
+                    return PARKED
+                self.partitions.prove(effect, waits=True)
+        attempt = self.partitions.attempt(effect)
+        if attempt.cold:
+            attempt = self.waiting_if_evicted(attempt, effect, 0)
+        if attempt.is_enough or (effect.max_wait_ms <= 0 and not attempt.cold):
+            self.count_out(effect, attempt.size)
+            if attempt.cold:
+                # The other partitions are answered now. The next fetch finds these bytes cached.
+                self.read_cold(attempt, conn, lambda: None)
+            return attempt.results
+        here: list[Replica] = []
+        if effect.session is None:
+            partitions = self.partitions
+            here += [r for read in effect.reads if (r := partitions.get(read.partition))]
+        waiting = self._waiting.setdefault(conn, {})
+        turn = next(self._turns)
+        pending = PendingFetch(self, effect, resume, conn, here, waiting, turn)
+        wait_ms = effect.max_wait_ms
+        if attempt.cold:
+            self.read_cold(attempt, conn, pending.cached)
+            wait_ms = max(wait_ms, COLD_WAIT_MS)
+        pending.timer = self._timers.at(self._clock.now + wait_ms, pending.time_out)
+        return PARKED
+
+    def _fetch_later(
+        self, cold: FileSlice, effect: FetchBatches, resume: Resume, conn: ConnId
+    ) -> None:
+        """Begin the fetch again when the bytes are cached that its first step needs."""
+
+        def again() -> None:
+            results = self.fetch(effect, resume, conn)
+            if results is not PARKED:
+                resume(results)
+
+        self._cold_reads.begin(cold, conn, again)
+
+    def waiting_if_evicted(
+        self, attempt: FetchAttempt, effect: FetchBatches, rounds: int
+    ) -> FetchAttempt:
+        """Wait for the disk if cold reads did not help, so that every fetch makes progress."""
+        has_failed = any(map(self._cold_reads.was_just_read, attempt.cold))
+        if not attempt.is_enough and (has_failed or rounds > ROUNDS):
+            return self.partitions.attempt(effect, waits=True)
+        return attempt
+
+    def read_cold(self, attempt: FetchAttempt, conn: ConnId, waiter: Waiter) -> None:
+        for part in attempt.cold:
+            self._cold_reads.begin(part, conn, waiter)
+
+    def count_out(self, effect: FetchBatches, size: int) -> None:
+        if effect.replica >= 0:
+            self._counters.replication_bytes_out += size
+        else:
+            self._counters.bytes_out += size
+
+    def answer_follower_fetches(self, conn: ConnId) -> None:
+        """Answer the parked fetches of a follower that has new partitions to fetch."""
+        for fetch in list(self._waiting.get(conn, ())):
+            if fetch.is_followers:
+                fetch.time_out()
+
+    def connection_lost(self, conn: ConnId) -> None:
+        """Drop the parked fetches and the cold reads of a connection that is lost."""
+        for fetch in list(self._waiting.pop(conn, ())):
+            fetch.drop()
+        self._cold_reads.connection_lost(conn)
 
 
 class PendingFetch:
-    __slots__ = ("_answer", "_attempt", "_effect", "_parked_at", "_waiting", "order", "timer")
+    """A parked fetch."""
+
+    __slots__ = (
+        "_conn",
+        "_effect",
+        "_owner",
+        "_parked_at",
+        "_resume",
+        "_rounds",
+        "_waiting",
+        "order",
+        "timer",
+    )
 
     def __init__(
         self,
+        owner: Fetches,
         effect: FetchBatches,
-        attempt: Callable[[FetchBatches], FetchAttempt],
-        answer: Callable[[FetchAttempt], None],
-        parked_at: list["Replica"],
+        resume: Resume,
+        conn: ConnId,
+        parked_at: list[Replica],
         waiting: dict["PendingFetch", None],
         order: int,
     ) -> None:
         self.order = order
         self.timer: Timer | None = None
+        self._owner = owner
         self._effect = effect
-        self._attempt = attempt
-        self._answer = answer
+        self._resume = resume
+        self._conn = conn
         self._parked_at = parked_at
         self._waiting = waiting
+        self._rounds = 0
         waiting[self] = None
         if effect.session is not None:
             effect.session.park(self)
@@ -56,6 +169,12 @@ class PendingFetch:
         attempt = self._look()
         if attempt.is_enough:
             self._finish(attempt)
+
+    def cached(self) -> None:
+        """Read again, because bytes that were missing are now in the page cache."""
+        if self in self._waiting:
+            self._rounds += 1
+            self.wake()
 
     @property
     def is_followers(self) -> bool:
@@ -79,8 +198,13 @@ class PendingFetch:
         effect = self._effect
         if effect.session is not None:
             effect.reads = effect.session.due()
-        return self._attempt(effect)
+        attempt = self._owner.partitions.attempt(effect)
+        if attempt.cold:
+            attempt = self._owner.waiting_if_evicted(attempt, effect, self._rounds)
+            self._owner.read_cold(attempt, self._conn, self.cached)
+        return attempt
 
     def _finish(self, attempt: FetchAttempt) -> None:
         self.drop()
-        self._answer(attempt)
+        self._owner.count_out(self._effect, attempt.size)
+        self._resume(attempt.results)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from tidelog.log.indexes.timestamps import Found, NewestSearch, TimeSearch
 from tidelog.log.results import TimestampOffset
+from tidelog.model.disk import NotCached
 from tidelog.model.effects import FindOffsets, OffsetFound, OffsetQuery
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import (
@@ -23,6 +24,7 @@ from tidelog.model.ids import (
 )
 from tidelog.model.jobs import TooManyJobs
 from tidelog.node.jobs import Jobs
+from tidelog.node.partitions.cold_reads import ColdReads
 from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.requests.parking import PARKED, Parked, Resume
@@ -41,14 +43,16 @@ class OffsetQueries:
         partitions: Partitions,
         storage_failed: Callable[[TopicPartition, OSError], None],
         jobs: Jobs,
+        cold_reads: ColdReads,
     ) -> None:
         self.partitions = partitions
         self.storage_failed = storage_failed
         self.jobs = jobs
+        self.cold_reads = cold_reads
         self._waiting: dict[ConnId, dict[_Request, None]] = {}
 
     def find(self, effect: FindOffsets, resume: Resume, conn: ConnId) -> list[OffsetFound] | Parked:
-        request = _Request(self, effect)
+        request = _Request(self, effect, conn)
         if request.go_on():
             return request.answers
         waiting = self._waiting.setdefault(conn, {})
@@ -72,11 +76,12 @@ class OffsetQueries:
 class _Request:
     """The queries of one request, in order."""
 
-    __slots__ = ("_effect", "_owner", "answer", "answers", "token")
+    __slots__ = ("_conn", "_effect", "_owner", "answer", "answers", "token")
 
-    def __init__(self, owner: OffsetQueries, effect: FindOffsets) -> None:
+    def __init__(self, owner: OffsetQueries, effect: FindOffsets, conn: ConnId) -> None:
         self._owner = owner
         self._effect = effect
+        self._conn = conn
         self.answers: list[OffsetFound] = []
         self.answer: Callable[[list[OffsetFound]], None] | None = None
         """Called when every query has a result; None before the request is parked."""
@@ -116,16 +121,24 @@ class _Request:
         return partitions.leading(query.partition, query.current_leader_epoch)
 
     def _search(
-        self, query: OffsetQuery, replica: Replica, limit: Offset, start: Offset = 0
+        self,
+        query: OffsetQuery,
+        replica: Replica,
+        limit: Offset,
+        start: Offset = 0,
+        *,
+        waits: bool = False,
     ) -> OffsetFound | None:
         """Begin a search from `start`; returns the result if there is nothing to search."""
-        log = replica.log
         job: TimeSearch | NewestSearch | ErrorCode | None
         try:
-            if query.timestamp == _NEWEST:
-                job = log.search_newest(limit)
-            else:
-                job = log.search_by_time(query.timestamp, limit, start)
+            job = _search_job(replica, query.timestamp, limit, start, waits=waits)
+        except NotCached as cold:
+            cold_reads = self._owner.cold_reads
+            if cold_reads.was_just_read(cold.part):
+                return self._search(query, replica, limit, start, waits=True)
+            cold_reads.begin(cold.part, self._conn, lambda: self._settle(self._begin(query)))
+            return None
         except OSError as failure:
             return self._disk_failed(query, failure)
         if job is None:
@@ -179,6 +192,14 @@ class _Request:
     def _disk_failed(self, query: OffsetQuery, failure: OSError) -> OffsetFound:
         self._owner.storage_failed(query.partition, failure)
         return OffsetFound(ErrorCode.kafka_storage_error)
+
+
+def _search_job(
+    replica: Replica, timestamp: int, limit: Offset, start: Offset, *, waits: bool
+) -> TimeSearch | NewestSearch | ErrorCode | None:
+    if timestamp == _NEWEST:
+        return replica.log.search_newest(limit, waits=waits)
+    return replica.log.search_by_time(timestamp, limit, start, waits=waits)
 
 
 def _is_settled(replica: Replica) -> bool:

@@ -5,10 +5,10 @@ read of committed records, which a follower may serve (KIP-392).
 """
 
 from collections.abc import Callable, Iterator
-from itertools import count
 
 from tidelog.log.results import Appended, AppendOrigin, AppendRefused, ReadResult
 from tidelog.log.validation.record_checks import RecordCheck
+from tidelog.model.disk import FileSlice, NotCached
 from tidelog.model.effects import (
     AbortedTransaction,
     AppendBatches,
@@ -35,7 +35,7 @@ from tidelog.node.events.counters import Counters
 from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.partitions import reading
 from tidelog.node.partitions.append_checks import UNCHECKED, AppendChecks, refusal
-from tidelog.node.partitions.fetches import FetchAttempt, PendingFetch
+from tidelog.node.partitions.fetch_attempt import FetchAttempt
 from tidelog.node.partitions.read_replicas import ReadReplicas
 from tidelog.node.partitions.refused_sequences import RefusedSequences
 from tidelog.node.partitions.replica import Replica
@@ -70,9 +70,6 @@ class Partitions:
         self._read_replicas = read_replicas
         self._throttles = throttles
         self._counters = counters
-        self._waiting: dict[ConnId, dict[PendingFetch, None]] = {}
-        """The parked fetches of each connection."""
-        self._turns = count()
         self._checks = checks
         self._refused = RefusedSequences(clock)
         self._to_check: list[RecordCheck] = []
@@ -222,49 +219,12 @@ class Partitions:
 
     # -- fetch -----------------------------------------------------------------------------------
 
-    def fetch(
-        self, effect: FetchBatches, resume: Resume, conn: ConnId
-    ) -> list[FetchResult] | Parked:
-        if effect.replica >= 0:
-            self._prove(effect)
-        attempt = self._attempt(effect)
-        if attempt.is_enough or effect.max_wait_ms <= 0:
-            self._count_out(effect, attempt.size)
-            return attempt.results
-        here: list[Replica] = []
-        if effect.session is None:
-            here += [r for read in effect.reads if (r := self._replicas.get(read.partition))]
-        waiting = self._waiting.setdefault(conn, {})
+    def prove(self, effect: FetchBatches, *, waits: bool = False) -> None:
+        """Record a follower's progress: a follower that fetches from offset N holds all below N.
 
-        def answer(found: FetchAttempt) -> None:
-            self._count_out(effect, found.size)
-            resume(found.results)
-
-        turn = next(self._turns)
-        pending = PendingFetch(effect, self._attempt, answer, here, waiting, turn)
-        deadline = self._clock.now + effect.max_wait_ms
-        pending.timer = self._timers.at(deadline, pending.time_out)
-        return PARKED
-
-    def _count_out(self, effect: FetchBatches, size: int) -> None:
-        if effect.replica >= 0:
-            self._counters.replication_bytes_out += size
-        else:
-            self._counters.bytes_out += size
-
-    def answer_follower_fetches(self, conn: ConnId) -> None:
-        """Answer the parked fetches of a follower that has new partitions to fetch."""
-        for fetch in list(self._waiting.get(conn, ())):
-            if fetch.is_followers:
-                fetch.time_out()
-
-    def connection_lost(self, conn: ConnId) -> None:
-        """Drop the parked fetches of a connection that is lost."""
-        for fetch in list(self._waiting.pop(conn, ())):
-            fetch.drop()
-
-    def _prove(self, effect: FetchBatches) -> None:
-        """Record a follower's progress. A follower that fetches from offset N holds all below N."""
+        Raises NotCached if `waits` is False and a read would wait for the disk. The call may then
+        be repeated.
+        """
         broker = self.current.image.brokers.get(effect.replica)
         if broker is not None and 0 <= effect.replica_epoch < broker.epoch:
             return  # from an earlier run of the broker, whose log may have lost records since (F15)
@@ -275,7 +235,9 @@ class Partitions:
         )
         for read in effect.reads:
             replica = self.leading(read.partition, read.current_leader_epoch)
-            if isinstance(replica, ErrorCode) or reading.divergence_of(replica, read) is not None:
+            if isinstance(replica, ErrorCode):
+                continue
+            if reading.divergence_of(replica, read, waits=waits) is not None:
                 continue
             assert replica.leader is not None
             if not replica.leader.has_replica(effect.replica):
@@ -286,12 +248,19 @@ class Partitions:
                     FollowerFetched(effect.replica, read.offset, effect.replica_epoch, is_eligible)
                 )
 
-    def _attempt(self, effect: FetchBatches) -> FetchAttempt:
+    def attempt(self, effect: FetchBatches, *, waits: bool = False) -> FetchAttempt:
+        """Read every partition of a fetch; without `waits`, only as far as its log is cached."""
         results: list[FetchResult] = []
         found, budget = 0, effect.max_bytes
         is_urgent, is_follower = False, effect.replica >= 0
+        cold: tuple[FileSlice, ...] = ()
         for read in effect.reads:
-            result = self._read_one(read, budget, found == 0, effect)
+            max_bytes = read.max_bytes if read.max_bytes < budget else budget
+            try:
+                result = self._read_one(read, max_bytes, found == 0, effect, waits)
+            except NotCached as missing:
+                cold += (missing.part,)
+                result = reading.without_records(self._replicas[read.partition])
             results.append(result)
             records = result.records
             if records is not None:
@@ -305,12 +274,14 @@ class Partitions:
             if is_follower and self._is_news(read, result, effect.replica):
                 is_urgent = True
         is_enough = is_urgent or found >= effect.min_bytes
+        if cold and not found:
+            is_enough = is_urgent
         if is_enough and is_follower and self._throttles.leader.is_on:
             for read, result in zip(effect.reads, results, strict=True):
                 if result.records is not None:
                     sent_from = self._replicas[read.partition]
                     self._throttles.sent(sent_from, effect.replica, result.records.length)
-        return FetchAttempt(results, is_enough, found)
+        return FetchAttempt(results, is_enough, found, cold)
 
     def _is_news(self, read: PartitionFetch, result: FetchResult, follower: NodeId) -> bool:
         """Whether to answer now, because DeleteRecords or a consumer may wait for this follower."""
@@ -345,7 +316,12 @@ class Partitions:
         return replica
 
     def _read_one(
-        self, read: PartitionFetch, budget: int, at_least_one: bool, effect: FetchBatches
+        self,
+        read: PartitionFetch,
+        max_bytes: int,
+        at_least_one: bool,
+        effect: FetchBatches,
+        waits: bool,
     ) -> FetchResult:
         if isinstance(replica := self._readable(read, effect), ErrorCode):
             return FetchResult(replica)
@@ -353,18 +329,14 @@ class Partitions:
             replica.watch(read.watch, is_follower=effect.replica >= 0)
         log, high_watermark = replica.log, replica.high_watermark
         stable, start = log.last_stable_offset(high_watermark), log.log_start_offset
-        divergence = reading.divergence_of(replica, read)
+        divergence = reading.divergence_of(replica, read, waits=waits)
         if divergence is not None:
-            if isinstance(divergence, ErrorCode):
-                return FetchResult(divergence, log_start_offset=reading.start_for(effect, replica))
-            return FetchResult(ErrorCode.none, high_watermark, stable, start, diverging=divergence)
+            return reading.diverged(effect, replica, divergence)
         is_follower, reader = effect.replica >= 0, effect.reader
         if reader is not None and reader.rack and replica.leader is not None:
             preferred = self._read_replicas.choose(replica, read.offset, reader, self.current.image)
             if preferred is not None:
-                return FetchResult(
-                    ErrorCode.none, high_watermark, stable, start, preferred_read_replica=preferred
-                )
+                return reading.without_records(replica)._replace(preferred_read_replica=preferred)
         if is_follower:
             if replica.leader is not None and not replica.leader.has_replica(effect.replica):
                 return FetchResult(reading.not_a_replica(read))
@@ -373,15 +345,19 @@ class Partitions:
                 return FetchResult(ErrorCode.none, high_watermark, stable, start)
         else:
             limit = stable if effect.read_committed else high_watermark
-        max_bytes = read.max_bytes if read.max_bytes < budget else budget
         aborted: tuple[AbortedTransaction, ...] | None = None
         try:
             found = log.read(
-                read.offset, max_bytes, limit, at_least_one=at_least_one, checks_sums=is_follower
+                read.offset,
+                max_bytes,
+                limit,
+                at_least_one=at_least_one,
+                checks_sums=is_follower,
+                waits=waits,
             )
             if effect.read_committed and isinstance(found, ReadResult):
                 is_all = read.offset >= limit or max_bytes <= 0
-                aborted = reading.aborted(log, read, found, is_all=is_all)
+                aborted = reading.aborted(log, read, found, is_all=is_all, waits=waits)
         except OSError as failure:
             self._storage_failed(read.partition, failure)
             return FetchResult(ErrorCode.kafka_storage_error)

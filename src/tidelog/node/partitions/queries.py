@@ -1,5 +1,6 @@
 """Executes effects that query a log or a directory, or that move a replica between directories."""
 
+from tidelog.model.disk import FileSlice, NotCached
 from tidelog.model.effects import (
     DescribedDirectory,
     DescribeDirectories,
@@ -12,8 +13,10 @@ from tidelog.model.effects import (
     ReplicaOnDisk,
 )
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import TopicPartition
+from tidelog.model.ids import ConnId, TopicPartition
+from tidelog.node.partitions.cold_reads import ColdReads
 from tidelog.node.partitions.partitions import Partitions
+from tidelog.node.requests.parking import PARKED, Parked, Resume
 from tidelog.node.storage.replica_moves import ReplicaMoves
 from tidelog.node.storage.storage import Storage
 
@@ -25,14 +28,38 @@ class Queries:
         storage: Storage,
         paths: tuple[str, ...],
         moves: ReplicaMoves,
+        cold_reads: ColdReads,
     ) -> None:
         self._partitions = partitions
         self._storage = storage
         self._paths = paths
         self._moves = moves
+        self._cold_reads = cold_reads
 
-    def find_epoch_ends(self, effect: FindEpochEnds) -> list[EpochFound]:
-        return [self._find_epoch_end(query) for query in effect.queries]
+    def find_epoch_ends(
+        self, effect: FindEpochEnds, resume: Resume, conn: ConnId
+    ) -> list[EpochFound] | Parked:
+        """Look up the end of epochs; the request waits if a log is not in the page cache."""
+        found: list[EpochFound] = []
+        for query in effect.queries:
+            try:
+                found.append(self._find_epoch_end(query, waits=False))
+            except NotCached as cold:
+                if not self._cold_reads.was_just_read(cold.part):
+                    self._find_later(cold.part, effect, resume, conn)
+                    return PARKED
+                found.append(self._find_epoch_end(query, waits=True))
+        return found
+
+    def _find_later(
+        self, cold: FileSlice, effect: FindEpochEnds, resume: Resume, conn: ConnId
+    ) -> None:
+        def again() -> None:
+            found = self.find_epoch_ends(effect, resume, conn)
+            if found is not PARKED:
+                resume(found)
+
+        self._cold_reads.begin(cold, conn, again)
 
     def describe_producers(self, effect: DescribeProducers) -> list[ProducersFound]:
         return [self._describe_producers(partition) for partition in effect.partitions]
@@ -78,9 +105,9 @@ class Queries:
             return DescribedDirectory(ErrorCode.kafka_storage_error, path, ())
         return DescribedDirectory(ErrorCode.none, path, replicas, total, usable)
 
-    def _find_epoch_end(self, query: EpochQuery) -> EpochFound:
+    def _find_epoch_end(self, query: EpochQuery, *, waits: bool) -> EpochFound:
         replica = self._partitions.leading(query.partition, query.current_leader_epoch)
         if isinstance(replica, ErrorCode):
             return EpochFound(replica)
-        end = replica.log.epoch_end(query.leader_epoch)
+        end = replica.log.epoch_end(query.leader_epoch, waits=waits)
         return EpochFound(ErrorCode.none, end.epoch, end.end_offset)

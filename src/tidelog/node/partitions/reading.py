@@ -2,7 +2,13 @@
 
 from tidelog.log.partition import PartitionLog
 from tidelog.log.results import ReadResult
-from tidelog.model.effects import AbortedTransaction, EpochEnd, FetchBatches, PartitionFetch
+from tidelog.model.effects import (
+    AbortedTransaction,
+    EpochEnd,
+    FetchBatches,
+    FetchResult,
+    PartitionFetch,
+)
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, NO_OFFSET, Offset
 from tidelog.node.partitions.replica import Replica
@@ -20,6 +26,12 @@ def start_for(effect: FetchBatches, replica: Replica) -> Offset:
     return replica.log.log_start_offset if effect.replica >= 0 else NO_OFFSET
 
 
+def without_records(replica: Replica) -> FetchResult:
+    """The state of a partition, for a reader that gets none of its records."""
+    stable, start = replica.last_stable_offset, replica.log.log_start_offset
+    return FetchResult(ErrorCode.none, replica.high_watermark, stable, start)
+
+
 def not_a_replica(read: PartitionFetch) -> ErrorCode:
     """The error for a follower fetch by a broker that is not a replica of the partition.
 
@@ -31,17 +43,20 @@ def not_a_replica(read: PartitionFetch) -> ErrorCode:
     return ErrorCode.unknown_leader_epoch
 
 
-def divergence_of(replica: Replica, read: PartitionFetch) -> EpochEnd | ErrorCode | None:
+def divergence_of(
+    replica: Replica, read: PartitionFetch, *, waits: bool = True
+) -> EpochEnd | ErrorCode | None:
     """Where the reader's log diverges.
 
-    None if the logs agree, or if the fetch has no last epoch.
+    None if the logs agree, or if the fetch has no last epoch. Raises NotCached if `waits` is False
+    and the look-up would wait for the disk.
     """
     last, log = read.last_fetched_epoch, replica.log
     if last == NO_EPOCH:
         return None
     if last == log.latest_epoch and log.log_start_offset <= read.offset <= log.log_end_offset:
         return None  # the common case
-    end = log.epoch_end(last)
+    end = log.epoch_end(last, waits=waits)
     if end.epoch == NO_EPOCH or read.offset < log.log_start_offset:
         # This log does not know where the reader's last epoch ends, or the point of divergence has
         # been deleted.
@@ -49,13 +64,22 @@ def divergence_of(replica: Replica, read: PartitionFetch) -> EpochEnd | ErrorCod
     return diverging(end, last, read.offset, log.log_start_offset)
 
 
+def diverged(
+    effect: FetchBatches, replica: Replica, divergence: EpochEnd | ErrorCode
+) -> FetchResult:
+    """The result for a reader whose log diverges."""
+    if isinstance(divergence, ErrorCode):
+        return FetchResult(divergence, log_start_offset=start_for(effect, replica))
+    return without_records(replica)._replace(diverging=divergence)
+
+
 def aborted(
-    log: PartitionLog, read: PartitionFetch, found: ReadResult, *, is_all: bool
+    log: PartitionLog, read: PartitionFetch, found: ReadResult, *, is_all: bool, waits: bool
 ) -> tuple[AbortedTransaction, ...] | None:
     """The aborted transactions that a consumer skips; as in Kafka, None if no batch fitted."""
     if found.slice is None:
         return () if is_all else None
     return tuple(
         AbortedTransaction(txn.producer_id, txn.first_offset)
-        for txn in log.aborted_transactions(read.offset, found.end_offset)
+        for txn in log.aborted_transactions(read.offset, found.end_offset, waits=waits)
     )

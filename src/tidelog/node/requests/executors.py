@@ -45,13 +45,15 @@ def executors(
         AppendBatches: lambda effect, resume, request: partitions.append(
             effect, resume, AppendOrigin.CLIENT, request.conn
         ),
-        FetchBatches: lambda effect, resume, request: partitions.fetch(
+        FetchBatches: lambda effect, resume, request: broker.fetches.fetch(
             effect, resume, request.conn
         ),
         FindOffsets: lambda effect, resume, request: broker.offset_queries.find(
             effect, resume, request.conn
         ),
-        FindEpochEnds: lambda effect, *_: queries.find_epoch_ends(effect),
+        FindEpochEnds: lambda effect, resume, request: queries.find_epoch_ends(
+            effect, resume, request.conn
+        ),
         DeleteRecordsBefore: lambda effect, resume, _: broker.deletions.delete(effect, resume),
         DescribeProducers: lambda effect, *_: queries.describe_producers(effect),
         DescribeDirectories: lambda effect, *_: queries.describe_directories(effect),

@@ -16,168 +16,25 @@ import errno
 import os
 import stat
 from collections import deque
-from collections.abc import Sequence
 from contextlib import suppress
 from ctypes import CDLL, get_errno
 from pathlib import Path
 from threading import get_ident
 from weakref import ref
 
-from tidelog.model.disk import Buffer, File
-from tidelog.runtime.files.disposal import close_elsewhere
+from tidelog.model.disk import File
+from tidelog.runtime.files.disposal import Descriptor
+from tidelog.runtime.files.file import READ_WRITE, RealFile, split
 from tidelog.runtime.files.removal import remove_tree, unlink
 from tidelog.runtime.transport.descriptors import FILES_PER_DIRECTORY, DescriptorReserve
 
-_READ_WRITE = os.O_RDWR | os.O_CLOEXEC
 _READ_ONLY = os.O_RDONLY | os.O_CLOEXEC
 _REPLACE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
-_MAX_CHUNKS = 512
-"""The maximum number of buffers per pwritev, well below IOV_MAX."""
 
 _syncfs = CDLL(None, use_errno=True).syncfs
 """Linux's syncfs, which Python does not expose."""
-
-
-class Descriptor:
-    """An open file descriptor, closed when its last holder releases it."""
-
-    __slots__ = ("is_of_removed", "number")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.is_of_removed = False
-        """Whether the file is removed. Closing the descriptor then frees blocks, which is slow."""
-
-    def __del__(self) -> None:
-        if self.is_of_removed:
-            close_elsewhere(self.number)
-            return
-        with suppress(OSError):
-            os.close(self.number)
-
-
-class RealFile:
-    """A file of a `RealDisk`."""
-
-    __slots__ = ("__weakref__", "_descriptor", "_disk", "_is_new", "_is_wanted", "path", "size")
-
-    def __init__(self, disk: "RealDisk", path: str, descriptor: Descriptor, is_new: bool) -> None:
-        self._disk = disk
-        self._descriptor: Descriptor | None = descriptor
-        self._is_new = is_new
-        self._is_wanted = True
-        self.path = path
-        self.size = os.fstat(descriptor.number).st_size
-
-    def fileno(self) -> int:
-        """The number of an open descriptor, valid until the next call in the owning thread."""
-        return self.descriptor().number
-
-    def descriptor(self) -> Descriptor:
-        """An open descriptor, which stays open while the caller holds it."""
-        self._is_wanted = True
-        return self._descriptor or self._reopen()
-
-    def append(self, chunks: Sequence[Buffer]) -> None:
-        """Write all chunks at the end; on an error, restore the former size and raise."""
-        descriptor = self.descriptor()
-        size = self.size
-        total = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
-        try:
-            # Write at an explicit position, so that the next append overwrites the bytes of a
-            # failed one.
-            written = os.pwritev(descriptor.number, chunks[:_MAX_CHUNKS], size)
-            if written != total:
-                rest = memoryview(b"".join(chunks))[written:]
-                self._write(descriptor, size + written, rest)
-        except OSError:
-            with suppress(OSError):
-                os.ftruncate(descriptor.number, size)
-            raise
-        self.size = size + total
-
-    def write_at(self, position: int, data: Buffer) -> None:
-        """Overwrite bytes in place."""
-        self._write(self.descriptor(), position, memoryview(data))
-        self.size = max(self.size, position + len(data))
-
-    def _write(self, descriptor: Descriptor, position: int, rest: memoryview) -> None:
-        """Write until the disk has accepted all bytes or raises an error."""
-        while rest:
-            count = os.pwrite(descriptor.number, rest, position)
-            rest, position = rest[count:], position + count
-
-    def read(self, position: int, length: int) -> bytes:
-        """Up to `length` bytes from `position`; fewer only at the end of the file."""
-        descriptor = self.descriptor()
-        found = os.pread(descriptor.number, length, position)
-        if len(found) == length or not found:
-            return found
-        parts, got = [found], len(found)
-        while got < length and (more := os.pread(descriptor.number, length - got, position + got)):
-            parts.append(more)
-            got += len(more)
-        return b"".join(parts)
-
-    def truncate(self, size: int) -> None:
-        descriptor = self.descriptor()
-        os.ftruncate(descriptor.number, size)
-        self.size = size
-
-    def sync(self) -> None:
-        """fsync the file, and its directory if the file is new."""
-        descriptor = self.descriptor()
-        os.fsync(descriptor.number)
-        if self._is_new and self.path:
-            self._disk.sync_directory(_split(self.path)[0])
-            self._is_new = False
-
-    def close(self) -> None:
-        self._descriptor = None
-
-    def _reopen(self) -> Descriptor:
-        descriptor = self._open()
-        if self._disk.is_owner():
-            self._descriptor = descriptor
-            self._disk.opened(self)
-        return descriptor
-
-    def _open(self) -> Descriptor:
-        while True:
-            path = self.path
-            try:
-                return Descriptor(self._disk.open_number(path, _READ_WRITE))
-            except FileNotFoundError:
-                # The file does not exist, or another thread has just renamed or removed it.
-                if self._descriptor is not None:
-                    return self._descriptor
-                if self.path == path:
-                    raise
-
-    def pin(self) -> None:
-        """Keep a descriptor open from now on, because the path is about to be removed or reused."""
-        with suppress(FileNotFoundError):
-            self._descriptor = self._descriptor or self._open()
-            self._descriptor.is_of_removed = True
-        self.path = ""
-
-    def let_go(self) -> bool:
-        """Release the descriptor; returns False if there is none or it must stay open (`pin`)."""
-        if not self.path or self._descriptor is None:
-            return False
-        self._descriptor = None
-        return True
-
-    def give_up(self) -> bool:
-        """Release the descriptor; returns False if the file was used since the last call."""
-        if self.path and self._is_wanted:
-            self._is_wanted = False
-            return False
-        if self.path:
-            self._descriptor = None
-        return True
 
 
 class RealDisk:
@@ -199,6 +56,9 @@ class RealDisk:
         self._files: dict[str, dict[str, ref[RealFile]]] = {}
         """Files in use, by directory and name; unused files are dropped."""
         self._new_directories: set[str] = set()
+        self.only_cached = False
+        self.appended = 0
+        """The number of bytes that were appended to files of this directory."""
         os.makedirs(self._root, exist_ok=True)
 
     def full(self, path: str) -> str:
@@ -210,7 +70,7 @@ class RealDisk:
     # -- files
 
     def open(self, path: str) -> File:
-        directory, name = _split(path)
+        directory, name = split(path)
         known = self._files.setdefault(directory, {})
         used = known.get(name)
         file = used() if used is not None else None
@@ -222,9 +82,9 @@ class RealDisk:
     def _open_new(self, path: str) -> RealFile:
         is_new = False
         try:
-            number = self.open_number(path, _READ_WRITE)
+            number = self.open_number(path, READ_WRITE)
         except FileNotFoundError:
-            number = self.open_number(path, _READ_WRITE | os.O_CREAT)
+            number = self.open_number(path, READ_WRITE | os.O_CREAT)
             is_new = True
         file = RealFile(self, path, Descriptor(number), is_new)
         self.opened(file)
@@ -316,7 +176,7 @@ class RealDisk:
         self._forget(path)
         os.replace(temporary, full)
         if durable:
-            self.sync_directory(_split(path)[0])
+            self.sync_directory(split(path)[0])
 
     def boot_id(self) -> str | None:
         try:
@@ -342,7 +202,7 @@ class RealDisk:
         finally:
             os.close(number)
         if path in self._new_directories:
-            self.sync_directory(_split(path)[0])
+            self.sync_directory(split(path)[0])
             self._new_directories.discard(path)
 
     def sync_all(self) -> None:
@@ -378,7 +238,7 @@ class RealDisk:
         file = self._take(old)
         if file is not None:
             file.path = new
-            directory, name = _split(new)
+            directory, name = split(new)
             self._files.setdefault(directory, {})[name] = ref(file)
         inside = self._files.pop(old, None)
         if inside is not None:
@@ -389,11 +249,6 @@ class RealDisk:
                     file.path = f"{new}/{name}"
 
     def _take(self, path: str) -> RealFile | None:
-        directory, name = _split(path)
+        directory, name = split(path)
         used = self._files.get(directory, {}).pop(name, None)
         return used() if used is not None else None
-
-
-def _split(path: str) -> tuple[str, str]:
-    directory, _, name = path.rpartition("/")
-    return directory, name

@@ -15,6 +15,23 @@ _start = Lock()
 _threads: list[Thread] = []
 
 
+class Descriptor:
+    """An open file descriptor, closed when its last holder releases it."""
+
+    __slots__ = ("is_of_removed", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.is_of_removed = False
+        """Whether the file is removed. Closing the descriptor then frees blocks, which is slow."""
+
+    def __del__(self) -> None:
+        if self.is_of_removed:
+            close_elsewhere(self.number)
+        else:
+            _close(self.number)
+
+
 def close_elsewhere(number: int) -> None:
     """Close this descriptor in a background thread."""
     try:

@@ -16,7 +16,7 @@ from tidelog.model.disk import Buffer, FileSlice
 from tidelog.model.ids import ConnId, Millis
 from tidelog.model.outbound import Chunk
 from tidelog.protocol.framing import FrameSplitter
-from tidelog.runtime.files.disk import RealFile
+from tidelog.runtime.files.file import RealFile
 
 INLINE_BYTES = 16 * 1024
 """A file slice up to this size is read and joined with other chunks, because sendfile would cost
@@ -34,11 +34,6 @@ JOIN_BYTES = 64 * 1024
 SENDFILE_BYTES = 4 * 1024 * 1024
 """The maximum number of bytes that one connection sends from files per pass."""
 
-TAIL_BYTES = 8 * 1024 * 1024
-"""The last `TAIL_BYTES` of a file are assumed to be in the page cache. For slices before these
-bytes, the connection checks whether the slices are cached.
-"""
-
 COLD_READ_BYTES = 256 * 1024
 
 CHUNK_COST = 128
@@ -46,8 +41,6 @@ CHUNK_COST = 128
 
 NOTHING, SOCKET, DISK = range(3)
 """The event that a connection's queue waits for."""
-
-_PROBE = bytearray(1)
 
 
 class ShortFile(Exception):
@@ -224,28 +217,11 @@ def _read(part: FileSlice) -> bytes:
 
 def _may_join(chunk: Chunk) -> bool:
     if isinstance(chunk, FileSlice):
-        return chunk.length <= INLINE_BYTES and _is_tail(chunk)
+        return chunk.length <= INLINE_BYTES and not _is_cold(chunk)
     return len(chunk) <= JOIN_BYTES
 
 
-def _is_tail(part: FileSlice) -> bool:
-    return part.position + TAIL_BYTES > part.file.size
-
-
 def _is_cold(part: FileSlice) -> bool:
-    """Whether sending the slice would wait for the disk.
-
-    Only its first and last byte are checked.
-    """
-    if _is_tail(part):
-        return False
-    source = cast(RealFile, part.file).descriptor()
-    last = part.position + min(part.length, SENDFILE_BYTES) - 1
-    try:
-        for position in (part.position, last):
-            os.preadv(source.number, [_PROBE], position, os.RWF_NOWAIT)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False  # the file system does not support the check
-    return False
+    """Whether sending the slice would wait for the disk."""
+    file = cast(RealFile, part.file)
+    return not file.is_cached(part.position, min(part.length, SENDFILE_BYTES))

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tidelog.model.dice import Dice
-from tidelog.model.disk import Buffer
+from tidelog.model.disk import Buffer, FileSlice, NotCached
 from tidelog.sim.machines.inodes import (
+    PAGE,
     Directory,
     Inode,
     Node,
@@ -33,7 +34,7 @@ class DiskFaults:
     is_read_only: bool = False
     fails_sync: bool = False
     sync_ms: int = 0
-    """The largest added duration of an fsync."""
+    """The largest added duration of an fsync or a cold read."""
     fails_reads: set[str] = field(default_factory=set)
     """Paths with a bad sector."""
 
@@ -52,7 +53,7 @@ class DiskFaults:
 class SimFile:
     """An open file, which stays valid until the disk crashes, even if its name is removed."""
 
-    __slots__ = ("_disk", "_inode", "_is_new", "path")
+    __slots__ = ("__weakref__", "_disk", "_inode", "_is_new", "path")
 
     def __init__(self, disk: "SimDisk", inode: Inode, path: str, is_new: bool) -> None:
         self._disk = disk
@@ -83,7 +84,18 @@ class SimFile:
         self._disk.check_read(self.path)
         if position < 0 or length < 0:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        if self._inode.uncached:
+            self._load(position, min(position + length, self.size))
         return bytes(self._inode.content[position : position + length])
+
+    def _load(self, start: int, end: int) -> None:
+        """Read pages that are not in the page cache, or raise NotCached."""
+        page = self._inode.first_uncached(start, end)
+        if page is not None:
+            if self._disk.only_cached:
+                first = max(start, page * PAGE)
+                raise NotCached(FileSlice(self, first, end - first))
+            self._disk.pages_loaded += self._inode.load(start, end)
 
     def truncate(self, size: int) -> None:
         self._disk.check_write(0)
@@ -117,6 +129,9 @@ class SimDisk:
         self._root = Directory()
         self._new_directories: set[str] = set()
         self._crashes = 0
+        self.only_cached = False
+        self.pages_loaded = 0
+        """The number of pages for which a read waited for the disk."""
         self.faults = DiskFaults()
 
     # -- faults
@@ -132,6 +147,17 @@ class SimDisk:
         for inode in inodes_below(self._root):
             inode.handle = None
         self._new_directories.clear()
+
+    def evict(self, dice: Dice) -> None:
+        """Drop random synced pages from the page cache, as other programs cause it."""
+        for path in self.files():
+            self._inode(path).evict(dice)
+
+    def evict_all(self, ending: str = "") -> None:
+        """Drop every synced page of the files with this ending from the page cache."""
+        for path in self.files():
+            if path.endswith(ending):
+                self._inode(path).evict_first(self.size(path))
 
     def flip_bit(self, path: str, bit: int) -> None:
         """Flip a bit on the disk without a write."""
@@ -220,7 +246,9 @@ class SimDisk:
 
     def read_file(self, path: str) -> bytes:
         self.check_read(path)
-        return bytes(self._inode(path).content)
+        inode = self._inode(path)
+        self.pages_loaded += inode.load(0, len(inode.content))
+        return bytes(inode.content)
 
     def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Replace a file atomically. If not `durable`, a later sync makes the change durable."""

@@ -108,6 +108,8 @@ class SimHost:
         self.clock.skew(self.wall_ahead_ms)
         self.wall_ahead_ms = 0
         self._note("starts")
+        self.disk.only_cached = False
+        self.disk.evict(self._dice.fork(f"page cache of run {self.runs}"))
         self.network.regain_power(self.name)
         for listener in self.settings.listeners:
             self._listen(listener.name, (listener.host, listener.port))
@@ -294,7 +296,7 @@ class SimHost:
     def _run(self, run: Run) -> None:
         """Start a job. The job does its work at a random time before the node gets the result."""
         slower_by = 0
-        if run.job.work is Work.FLUSH:
+        if run.job.work in (Work.FLUSH, Work.READ):
             slower_by = self.disk.faults.sync_ms
             if self.disk.faults.is_any:
                 self._slow_sync_in = self.runs

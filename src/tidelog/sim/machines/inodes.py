@@ -14,22 +14,43 @@ PAGE = 4096
 class Inode:
     """A file's cached bytes, and the durable bytes that unsynced writes have replaced."""
 
-    __slots__ = ("content", "durable_size", "handle", "hidden")
+    __slots__ = ("content", "durable_size", "handle", "hidden", "uncached")
 
     def __init__(self, content: bytes = b"") -> None:
         self.content = bytearray(content)
         self.durable_size = len(content)
         self.hidden: dict[int, bytes] = {}  # durable bytes by page, which a crash may restore
+        self.uncached: set[int] = set()  # pages that are on disk but not in the page cache
         self.handle: SimFile | None = None
 
     def dirty(self, start: int, end: int) -> None:
         """Save the durable bytes of these pages before they change."""
         for page in range(start // PAGE, (max(end, start + 1) - 1) // PAGE + 1):
+            self.uncached.discard(page)
             if page not in self.hidden:
                 first = page * PAGE
                 self.hidden[page] = bytes(
                     self.content[first : min(first + PAGE, self.durable_size)]
                 )
+
+    def evict(self, dice: Dice) -> None:
+        """Drop no page from the page cache, all pages or some of the first pages."""
+        self.evict_first(_between(dice, 0, len(self.content)))
+
+    def evict_first(self, size: int) -> None:
+        """Drop the synced pages of the first bytes from the page cache."""
+        if size:
+            self.uncached = set(_pages(0, size)).difference(self.hidden)
+
+    def first_uncached(self, start: int, end: int) -> int | None:
+        """The first page of these bytes that is not in the page cache."""
+        return next((page for page in _pages(start, end) if page in self.uncached), None)
+
+    def load(self, start: int, end: int) -> int:
+        """Read pages from the disk into the page cache; returns how many were not there."""
+        before = len(self.uncached)
+        self.uncached.difference_update(_pages(start, end))
+        return before - len(self.uncached)
 
     def sync(self) -> None:
         self.hidden.clear()
@@ -47,7 +68,14 @@ class Inode:
             lost = self.hidden[page][: len(written)].ljust(len(written), b"\0")
             torn = _between(dice, 0, len(written))
             content[first : first + PAGE] = written[:torn] + lost[torn:]
-        return Inode(bytes(content))
+        found = Inode(bytes(content))
+        found.uncached.update(_pages(0, size))
+        return found
+
+
+def _pages(start: int, end: int) -> range:
+    """The pages of these bytes; one page if there are none."""
+    return range(start // PAGE, (max(end, start + 1) - 1) // PAGE + 1)
 
 
 def _between(dice: Dice, one: int, other: int) -> int:

@@ -67,12 +67,12 @@ def _remembers_ends() -> Iterable[Replacement]:
 
 
 def _any_run() -> Iterable[Replacement]:
-    right = Partitions._prove
+    right = Partitions.prove
 
-    def prove(self: Partitions, effect: FetchBatches) -> None:
-        right(self, replace(effect, replica_epoch=-1))
+    def prove(self: Partitions, effect: FetchBatches, *, waits: bool = False) -> None:
+        right(self, replace(effect, replica_epoch=-1), waits=waits)
 
-    yield Replacement("tidelog.node.partitions.partitions:Partitions._prove", prove)
+    yield Replacement("tidelog.node.partitions.partitions:Partitions.prove", prove)
 
 
 def _fenced_too() -> Iterable[Replacement]:

@@ -32,6 +32,8 @@ from tidelog.node.events.counters import Counters
 from tidelog.node.jobs import Jobs
 from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.partitions.append_checks import AppendChecks
+from tidelog.node.partitions.cold_reads import ColdReads
+from tidelog.node.partitions.fetches import Fetches
 from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.read_replicas import ReadReplicas
 from tidelog.node.partitions.replica import Replica
@@ -73,6 +75,9 @@ class Leader:
             ReadReplicas(),
             Throttles(ME, self.clock),
             AppendChecks(jobs, lambda conn: lambda: None),
+        )
+        self.fetches = Fetches(
+            self.partitions, self.clock, self.timers, Counters(), ColdReads(jobs)
         )
         self.answers: list[tuple[int, bytes]] = []
         self.last: dict[int, FetchResponse] = {}
@@ -206,7 +211,7 @@ class SessionLeader(Leader):
                 self._answered(reader, done.value)
                 return
             self.looked_at += len(effect.reads)
-            found = self.partitions.fetch(effect, go_on, reader)
+            found = self.fetches.fetch(effect, go_on, reader)
             if found is not PARKED:
                 go_on(found)
 
@@ -252,7 +257,7 @@ class WalkingLeader(Leader):
                     rows.append(_row(index, result))
             self._answered(reader, FetchResponse([(TOPIC_ID, rows)] if rows else []))
 
-        found = self.partitions.fetch(effect, done, reader)
+        found = self.fetches.fetch(effect, done, reader)
         if found is not PARKED:
             done(found)
 
