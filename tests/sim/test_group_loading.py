@@ -11,16 +11,19 @@ from kio.schema.offset_fetch.v9.request import (
     OffsetFetchRequestTopics,
 )
 from tests.sim.cluster_steps import created
-from tests.sim.messages import ask, create_topic
+from tests.sim.messages import ask, batch, create_topic, fetch_from, produce_to
 from tests.sim.talk import Talk, await_ready, await_true, running
 
+from tidelog.coordination.partitioning import partition_for
 from tidelog.model.errors import ErrorCode
+from tidelog.node.coordinators.group_loading import ReplayGroups
 from tidelog.sim.machines.cluster import SimCluster
 
 FIND_COORDINATOR = 10
 API_VERSIONS = ask(18, client_software_name="test", client_software_version="1")
 PARTITIONS = 400
 ROUNDS = 3
+SHARDS = 4
 
 
 def commit(offset: int) -> OffsetCommitRequest:
@@ -34,24 +37,24 @@ def commit(offset: int) -> OffsetCommitRequest:
     return OffsetCommitRequest(group_id="readers", member_id="", topics=(topic,))
 
 
-def fetched(talk: Talk) -> tuple[ErrorCode, set[int]]:
+def fetched(talk: Talk, group_id: str = "readers") -> tuple[ErrorCode, set[int]]:
     """The error and the offsets that OffsetFetch returns."""
     topic = OffsetFetchRequestTopics(name="orders", partition_indexes=tuple(range(PARTITIONS)))
-    group = OffsetFetchRequestGroup(group_id="readers", topics=(topic,))
+    group = OffsetFetchRequestGroup(group_id=group_id, topics=(topic,))
     answer = talk.ask(OffsetFetchRequest(groups=(group,), require_stable=False), version=9)
     [found] = answer.groups
     offsets = {one.committed_offset for topic in found.topics for one in topic.partitions}
     return found.error_code, offsets
 
 
-def with_a_long_log(seed: int) -> SimCluster:
-    cluster = running(seed, nodes=1)
+def with_a_long_log(seed: int, rounds: int = ROUNDS, **settings: str) -> SimCluster:
+    cluster = running(seed, nodes=1, **settings)
     talk = Talk(cluster, 1)
     assert created(talk.ask(create_topic("orders", PARTITIONS)))
     keys = ask(FIND_COORDINATOR, key_type=0, coordinator_keys=("readers",))
     await_true(cluster, lambda: talk.ask(keys).coordinators[0].error_code is ErrorCode.none)
     await_true(cluster, lambda: fetched(talk)[0] is ErrorCode.none)
-    for offset in range(1, ROUNDS + 1):
+    for offset in range(1, rounds + 1):
         answer = talk.ask(commit(offset), version=9)
         assert {one.error_code for one in answer.topics[0].partitions} == {ErrorCode.none}
     return cluster
@@ -73,6 +76,25 @@ def test_f71_a_coordinator_that_loads_says_so_and_others_are_served() -> None:
     assert {error for error, _ in loading} == {ErrorCode.coordinator_load_in_progress}
     assert offsets == {ROUNDS}, "all of it, and nothing older"
     assert served > 3
+
+
+def test_f71_other_groups_and_records_are_served_while_a_coordinator_loads() -> None:
+    assert partition_for("readers", SHARDS) != partition_for("others", SHARDS)
+    settings = {"offsets_topic_num_partitions": f"{SHARDS}"}
+    cluster = with_a_long_log(seed=1, rounds=8, **settings)
+    host = cluster.hosts[1]
+    host.kill()
+    host.start()
+    await_ready(cluster)
+    await_true(cluster, lambda: host.jobs.count(ReplayGroups) > 0)
+    talk, produced, others, read = Talk(cluster, 1), 0, 0, 0
+    while fetched(talk)[0] is not ErrorCode.none:
+        [(_, [written])] = talk.ask(produce_to("orders", batch(b"new"))).topics
+        produced += written.error is ErrorCode.none
+        [(_, [got])] = talk.ask(fetch_from("orders")).topics
+        read += got.records is not None
+        others += fetched(talk, "others")[0] is ErrorCode.none
+    assert min(produced, read, others) > 1
 
 
 def test_f71_a_node_that_dies_while_it_loads_loads_again() -> None:
