@@ -55,6 +55,8 @@ def uvarint(value: int) -> bytes:
     assert value >= 0
     if value < 0x80:
         return _SHORT[value]
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
     encoded = bytearray()
     while value >= 0x80:
         encoded.append(value & 0x7F | 0x80)

@@ -3,11 +3,15 @@
 A record's value consists of frame version (varint, 1), api key (varint), version (varint), and the
 body in the flexible encoding. Every record is written in the lowest version that has all its
 fields.
+
+One request can make ten thousand records, so a field is one call, and the encodings of arrays, of
+which there are few different ones, are cached.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import lru_cache
+from operator import attrgetter
 from struct import Struct, error, pack, unpack
 from typing import Any, NamedTuple, TypeAlias, get_args, get_type_hints
 from uuid import UUID
@@ -20,19 +24,18 @@ from tidelog.protocol.varint import read_uvarint, uvarint
 
 FRAME_VERSION = 1
 
-Write: TypeAlias = Callable[[bytearray, Any], None]
+Write: TypeAlias = Callable[[Any], bytes]
 Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
+
+_CACHED = 4_096
+"""The number of cached arrays and UUIDs, because the records of a topic repeat them."""
 
 
 def encode_record(record: MetadataRecord) -> bytes:
     """Encode a metadata record as the value of a log record."""
     plan = _plan(type(record))
     version = plan.lowest_version(record)
-    out = bytearray()
-    for number in (FRAME_VERSION, record.API_KEY, version):
-        out += uvarint(number)
-    plan.write(out, record, version)
-    return bytes(out)
+    return plan.prefixes[version] + plan.encode(record, version)
 
 
 def decode_record(data: Buffer) -> MetadataRecord:
@@ -77,11 +80,25 @@ class _Member(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class _Version:
+    """The fields that one version has."""
+
+    readers: tuple[tuple[str, Read], ...]
+    writers: tuple[Write, ...]
+    values_of: Callable[[object], Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class _Plan:
     record_type: Callable[..., Any]
-    members: tuple[_Member, ...]
+    prefixes: tuple[bytes, ...]
+    """The framing of a record, by version."""
+    versions: tuple[_Version, ...]
     tagged: dict[int, _Member]
     """The tagged fields by tag, in the ascending order in which they are written."""
+    tagged_of: Callable[[object], Sequence[Any]]
+    untagged: tuple[object, ...]
+    """The defaults of the tagged fields, which are not written."""
     added: tuple[_Member, ...]
     """The fields that version 0 does not have; those of the latest version come first."""
 
@@ -91,28 +108,31 @@ class _Plan:
                 return member.since
         return 0
 
-    def write(self, out: bytearray, record: object, version: int) -> None:
-        for member in self.members:
-            if member.since <= version:
-                member.write(out, getattr(record, member.name))
-        present = []
-        for tag, member in self.tagged.items():
-            value = getattr(record, member.name)
-            if value != member.default:
-                present.append((tag, member, value))
-        out += uvarint(len(present))
-        for tag, member, value in present:
-            body = bytearray()
-            member.write(body, value)
-            out += uvarint(tag)
-            out += uvarint(len(body))
-            out += body
+    def encode(self, record: object, version: int) -> bytes:
+        layout = self.versions[version]
+        parts = [
+            write(value)
+            for write, value in zip(layout.writers, layout.values_of(record), strict=True)
+        ]
+        values = self.tagged_of(record)
+        parts.append(b"\0" if values == self.untagged else self._encode_tagged(values))
+        return b"".join(parts)
+
+    def _encode_tagged(self, values: Sequence[Any]) -> bytes:
+        present = [
+            (tag, member.write(value))
+            for (tag, member), value in zip(self.tagged.items(), values, strict=True)
+            if value != member.default
+        ]
+        parts = [uvarint(len(present))]
+        for tag, body in present:
+            parts += uvarint(tag), uvarint(len(body)), body
+        return b"".join(parts)
 
     def read(self, data: bytes, position: int, version: int) -> tuple[Any, int]:
         values: dict[str, Any] = {}
-        for member in self.members:
-            if member.since <= version:
-                values[member.name], position = member.read(data, position)
+        for name, read in self.versions[version].readers:
+            values[name], position = read(data, position)
         count, position = read_uvarint(data, position)
         for _ in range(count):
             tag, position = read_uvarint(data, position)
@@ -154,7 +174,35 @@ def _make_plan(record_type: Any) -> _Plan:
             tagged[tag] = member
     added = [member for member in (*members, *tagged.values()) if member.since]
     added.sort(key=lambda member: member.since, reverse=True)
-    return _Plan(record_type, tuple(members), dict(sorted(tagged.items())), tuple(added))
+    tagged = dict(sorted(tagged.items()))
+    # A nested structure has no key and no versions of its own.
+    last, key = getattr(record_type, "MAX_VERSION", 0), getattr(record_type, "API_KEY", 0)
+    return _Plan(
+        record_type,
+        tuple(uvarint(FRAME_VERSION) + uvarint(key) + uvarint(one) for one in range(last + 1)),
+        tuple(_version(members, number) for number in range(last + 1)),
+        tagged,
+        _values([member.name for member in tagged.values()]),
+        tuple(member.default for member in tagged.values()),
+        tuple(added),
+    )
+
+
+def _version(members: Sequence[_Member], number: int) -> _Version:
+    present = [member for member in members if member.since <= number]
+    names = [member.name for member in present]
+    return _Version(
+        tuple((member.name, member.read) for member in present),
+        tuple(member.write for member in present),
+        _values(names),
+    )
+
+
+def _values(names: Sequence[str]) -> Callable[[object], Sequence[Any]]:
+    """The function that returns these attributes of an object as a tuple."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda record: tuple(getattr(record, name) for name in names)
 
 
 def _notes(notes: tuple[object, ...]) -> tuple[Wire, int, int | None]:
@@ -173,27 +221,23 @@ def _default(item: "Field[Any]") -> object:
 
 def _fixed(layout: str) -> tuple[Write, Read]:
     struct = Struct(layout)
-
-    def write(out: bytearray, value: Any) -> None:
-        out += struct.pack(value)
+    unpack_from, size = struct.unpack_from, struct.size
 
     def read(data: bytes, position: int) -> tuple[Any, int]:
-        return struct.unpack_from(data, position)[0], position + struct.size
+        return unpack_from(data, position)[0], position + size
 
-    return write, read
+    return struct.pack, read
 
 
-def _write_uuid(out: bytearray, value: UUID) -> None:
-    out += value.bytes
+_write_uuid = attrgetter("bytes")
 
 
 def _read_uuid(data: bytes, position: int) -> tuple[UUID, int]:
     return _uuid(_take(data, position, 16)), position + 16
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(_CACHED)
 def _uuid(raw: bytes) -> UUID:
-    """A cached UUID, because the records of a topic repeat its id and the directory ids."""
     return UUID(bytes=raw)
 
 
@@ -208,13 +252,11 @@ def _sized(
 ) -> tuple[Write, Read]:
     """Codec of strings and bytes: the length plus one as a varint, where zero is null."""
 
-    def write(out: bytearray, value: Any) -> None:
+    def write(value: Any) -> bytes:
         if value is None:
-            out.append(0)
-            return
+            return b"\0"
         raw = to_bytes(value)
-        out += uvarint(len(raw) + 1)
-        out += raw
+        return uvarint(len(raw) + 1) + raw
 
     def read(data: bytes, position: int) -> tuple[Any, int]:
         length, position = read_uvarint(data, position)
@@ -229,19 +271,16 @@ def _sized(
 def _nested(name: str) -> tuple[Write, Read]:
     plan = _plan(getattr(metadata_records, name))
     return (
-        lambda out, value: plan.write(out, value, 0),
+        lambda value: plan.encode(value, 0),
         lambda data, position: plan.read(data, position, 0),
     )
 
 
 def _array(write_one: Write, read_one: Read) -> tuple[Write, Read]:
-    def write(out: bytearray, values: Any) -> None:
+    def write(values: Any) -> bytes:
         if values is None:
-            out.append(0)
-            return
-        out += uvarint(len(values) + 1)
-        for value in values:
-            write_one(out, value)
+            return b"\0"
+        return b"".join((uvarint(len(values) + 1), *map(write_one, values)))
 
     def read(data: bytes, position: int) -> tuple[Any, int]:
         length, position = read_uvarint(data, position)
@@ -259,26 +298,42 @@ def _array(write_one: Write, read_one: Read) -> tuple[Write, Read]:
     return write, read
 
 
-def _int32s() -> tuple[Write, Read]:
-    """Codec of arrays of broker ids. These are frequent, so one call handles a whole array."""
-
-    def write(out: bytearray, values: Any) -> None:
-        if values is None:
-            out.append(0)
-            return
-        out += uvarint(len(values) + 1)
-        out += pack(f">{len(values)}i", *values)
+def _fixed_array(
+    size: int, encoded: Callable[[Any], bytes], decoded: Callable[[bytes], tuple[Any, ...]]
+) -> tuple[Write, Read]:
+    """Codec of arrays whose elements have one size; the arrays of many records are the same."""
+    encoded, decoded = lru_cache(_CACHED)(encoded), lru_cache(_CACHED)(decoded)
 
     def read(data: bytes, position: int) -> tuple[Any, int]:
         length, position = read_uvarint(data, position)
         if length == 0:
             return None, position
-        end = position + 4 * (length - 1)
+        end = position + size * (length - 1)
         if end > len(data):
             raise MalformedMessage("an array claims more elements than there are bytes")
-        return unpack(f">{length - 1}i", data[position:end]), end
+        return decoded(data[position:end]), end
 
-    return write, read
+    return encoded, read
+
+
+def _int32s_bytes(values: tuple[int, ...] | None) -> bytes:
+    if values is None:
+        return b"\0"
+    return uvarint(len(values) + 1) + pack(f">{len(values)}i", *values)
+
+
+def _int32s(raw: bytes) -> tuple[int, ...]:
+    return unpack(f">{len(raw) // 4}i", raw)
+
+
+def _uuids_bytes(values: tuple[UUID, ...] | None) -> bytes:
+    if values is None:
+        return b"\0"
+    return b"".join((uvarint(len(values) + 1), *map(_write_uuid, values)))
+
+
+def _uuids(raw: bytes) -> tuple[UUID, ...]:
+    return tuple(_uuid(raw[at : at + 16]) for at in range(0, len(raw), 16))
 
 
 _CODECS: dict[str, tuple[Write, Read]] = {
@@ -294,11 +349,19 @@ _CODECS: dict[str, tuple[Write, Read]] = {
     "bytes": _sized(bytes, bytes),
 }
 
+_ARRAY_CODECS: dict[str, tuple[Write, Read]] = {
+    "int32": _fixed_array(4, _int32s_bytes, _int32s),
+    "uuid": _fixed_array(16, _uuids_bytes, _uuids),
+}
+
 
 def _codec(wire: Wire) -> tuple[Write, Read]:
-    write, read = _CODECS.get(wire.kafka_type) or _nested(wire.kafka_type)
-    if wire.array:
-        write, read = _int32s() if wire.kafka_type == "int32" else _array(write, read)
+    if wire.array and wire.kafka_type in _ARRAY_CODECS:
+        write, read = _ARRAY_CODECS[wire.kafka_type]
+    else:
+        write, read = _CODECS.get(wire.kafka_type) or _nested(wire.kafka_type)
+        if wire.array:
+            write, read = _array(write, read)
     may_be_null = wire.array or wire.kafka_type in ("string", "bytes")
     if wire.nullable or not may_be_null:
         return write, read

@@ -56,6 +56,7 @@ _HEADER = Struct(">qiibIhiqqqhii")
 _CRC_START = 21
 _CONTROL_KEY = Struct(">hh")
 _LONGEST_VARINT = 5
+_NULL = varint(-1)
 
 
 class ControlType(IntEnum):
@@ -163,22 +164,22 @@ def _offset_deltas(records: Sequence[Record], base_offset: Offset) -> list[int]:
 
 
 def _encode(record: Record, timestamp_delta: int, offset_delta: int) -> bytes:
-    parts = [
-        b"\0",
-        varint(timestamp_delta),
-        varint(offset_delta),
-        _sized(record.key),
-        _sized(record.value),
-        varint(len(record.headers)),
-    ]
-    for key, value in record.headers:
-        parts += (_sized(key.encode()), _sized(value))
-    body = b"".join(parts)
+    key, value, _, headers, _ = record
+    body = (
+        b"\0"
+        + varint(timestamp_delta)
+        + varint(offset_delta)
+        + _sized(key)
+        + _sized(value)
+        + varint(len(headers))
+    )
+    if headers:
+        body += b"".join(_sized(key.encode()) + _sized(value) for key, value in headers)
     return varint(len(body)) + body
 
 
 def _sized(data: bytes | None) -> bytes:
-    return varint(-1) if data is None else varint(len(data)) + data
+    return _NULL if data is None else varint(len(data)) + data
 
 
 # -- Reading ---------------------------------------------------------------------------------------
