@@ -392,7 +392,7 @@ class LogDirectory:
     @property
     def _has_opened_all(self) -> bool:
         """Whether this process has opened, and thereby checked, every log of the directory."""
-        return all(partition in self._logs for partition in self._present)
+        return self._present.keys() <= self._logs.keys()
 
 
 def _do_nothing() -> None:

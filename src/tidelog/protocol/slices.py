@@ -21,6 +21,12 @@ SLICE_FIELDS = 3_000
 SLICE_BYTES = 16 * 1024
 """A slice of reading ends after this many bytes, however few fields they contain."""
 
+RECORDS_PER_SLICE = 1_000
+"""The number of metadata records to decode, apply or encode per slice.
+
+A record takes 2 microseconds to apply, 3 to encode and 8 to decode.
+"""
+
 
 class Meter:
     """Counts the fields that are left in a slice and the array elements left for a message."""

@@ -9,6 +9,7 @@ brokers.
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import NamedTuple
 from uuid import UUID
 
 from tidelog.controller.decide.decision import Refusal
@@ -149,25 +150,34 @@ def _assignment_problem(
     return None
 
 
-def new_partition(
-    image: ClusterImage, topic_id: TopicId, index: int, replicas: tuple[NodeId, ...]
-) -> PartitionRecord | None:
-    """The record of a new partition, led by its first active replica.
+class FirstState(NamedTuple):
+    """The in-sync set and the directories of a new partition on given replicas."""
 
-    None without such a replica.
-    """
+    isr: tuple[NodeId, ...]
+    directories: tuple[UUID, ...]
+
+
+def place_of(image: ClusterImage, replicas: tuple[NodeId, ...]) -> FirstState | None:
+    """None if no replica is active."""
     isr = tuple(replica for replica in replicas if image.is_active(replica))
     if not isr:
         return None
+    return FirstState(isr, tuple(default_directory(image, replica) for replica in replicas))
+
+
+def new_partition(
+    topic_id: TopicId, index: int, replicas: tuple[NodeId, ...], place: FirstState
+) -> PartitionRecord:
+    """The record of a new partition, led by its first active replica."""
     return PartitionRecord(
         partition_id=index,
         topic_id=topic_id,
         replicas=replicas,
-        isr=isr,
-        leader=isr[0],
+        isr=place.isr,
+        leader=place.isr[0],
         leader_epoch=0,
         partition_epoch=0,
-        directories=tuple(default_directory(image, replica) for replica in replicas),
+        directories=place.directories,
     )
 
 

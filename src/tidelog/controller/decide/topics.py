@@ -16,7 +16,7 @@ from kio.schema.delete_topics.v6.response import DeletableTopicResult, DeleteTop
 from tidelog.controller.configs.check import check_topic_config
 from tidelog.controller.configs.effective import config_of_topic
 from tidelog.controller.decide.decision import NOT_THROTTLED, DecideContext, Decision, Refusal
-from tidelog.controller.decide.placement import check_assignment, new_partition, place
+from tidelog.controller.decide.placement import check_assignment, new_partition, place, place_of
 from tidelog.controller.decide.topic_names import MetricNames, name_problem
 from tidelog.controller.image.image import TOPIC_RESOURCE, ClusterImage, TopicImage
 from tidelog.model.errors import ErrorCode
@@ -192,14 +192,14 @@ def assigned_partition(
     fault = check_assignment(image, replicas, replication_factor)
     if fault is not None:
         return fault
-    record = new_partition(image, topic_id, index, replicas)
-    if record is None:
+    place = place_of(image, replicas)
+    if place is None:
         return Refusal(
             ErrorCode.invalid_replica_assignment,
             "All brokers specified in the manual partition assignment for "
             f"partition {index} are fenced or in controlled shutdown.",
         )
-    return record
+    return new_partition(topic_id, index, replicas, place)
 
 
 def _placed(
@@ -236,13 +236,12 @@ def placed_partitions(
     placed = place(image, context.dice, first, count, replication_factor)
     if isinstance(placed, Refusal):
         return placed
-    records = (
-        new_partition(image, topic_id, index, replicas)
-        for index, replicas in enumerate(placed, first)
-    )
-    # Every leader is placed on an active broker, so no in-sync set is empty.
-    made = [record for record in records if record is not None]
-    assert len(made) == count
+    places = {replicas: place_of(image, replicas) for replicas in dict.fromkeys(placed)}
+    made: list[PartitionRecord] = []
+    for index, replicas in enumerate(placed, first):
+        found = places[replicas]
+        assert found is not None, "every leader is placed on an active broker"
+        made.append(new_partition(topic_id, index, replicas, found))
     return made
 
 

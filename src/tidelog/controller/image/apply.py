@@ -1,10 +1,10 @@
 """Application of metadata records to an image; no other code builds an image.
 
-`apply_all` copies each map at most once per batch. The same records in the same order produce equal
+A batch copies each map at most once. The same records in the same order produce equal
 images on every node.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
@@ -22,6 +22,7 @@ from tidelog.controller.image.image import (
 from tidelog.model.ids import NO_OFFSET, LeaderEpoch, NodeId, Offset, ProducerId, TopicId
 from tidelog.protocol.metadata import metadata_records as r
 from tidelog.protocol.metadata.metadata_records import MetadataRecord
+from tidelog.protocol.slices import RECORDS_PER_SLICE, Steps, finish
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -40,13 +41,21 @@ def apply_all(
     image: ClusterImage, records: Iterable[MetadataRecord], offset: Offset, epoch: LeaderEpoch
 ) -> ClusterImage:
     """The image after a batch whose last record is at `offset`."""
-    batch = tuple(records)
+    return finish(apply_steps(image, tuple(records), offset, epoch))
+
+
+def apply_steps(
+    image: ClusterImage, batch: Sequence[MetadataRecord], offset: Offset, epoch: LeaderEpoch
+) -> Steps[ClusterImage]:
+    """As `apply_all`, in slices."""
     draft = _Draft(image)
     draft.last_position = offset
     for position, record in enumerate(batch, offset - len(batch) + 1):
         draft.position = position
         _APPLIERS[type(record)](draft, record)
         draft.offset, draft.epoch = position, epoch
+        if (offset - position + 1) % RECORDS_PER_SLICE == 0:
+            yield
     return replace(draft.finish(), offset=offset, epoch=epoch)
 
 

@@ -21,6 +21,7 @@ from tidelog.controller.decide.elections import elect_uncleanly, fence_expired
 from tidelog.controller.decide.leader_balance import balance_leaders
 from tidelog.controller.decide.refusals import refusal
 from tidelog.controller.features import activation_records
+from tidelog.controller.image.image import ClusterImage
 from tidelog.controller.liveness import Liveness
 from tidelog.model.dice import Dice
 from tidelog.model.errors import ErrorCode
@@ -133,6 +134,12 @@ class ActiveController:
             resume(refusal(message, ErrorCode.not_controller))
             return
         self._record_contact(message, conn)
+        self._quorum.in_turn(partial(self._decide, message, resume))
+
+    def _decide(self, message: Any, resume: Resume) -> None:
+        if not self._quorum.is_active:
+            resume(refusal(message, ErrorCode.not_controller))
+            return
         decision = decide(self._quorum.pending_image, message, self._decide_context())
 
         def done(is_committed: bool) -> None:
@@ -160,13 +167,12 @@ class ActiveController:
         """Append a decision, and record its replication events when it is committed."""
         before, began = self._quorum.pending_image, self._clock.now
 
-        def settled(is_committed: bool) -> None:
-            if is_committed:
+        def settled(after: ClusterImage | None) -> None:
+            if after is not None:
                 self._events.decided(before, after, self._clock.now - began, why, last_sign)
-            done(is_committed)
+            done(after is not None)
 
         self._quorum.propose(records, settled)
-        after = self._quorum.pending_image
 
     def _why(self, message: Any) -> FenceReason:
         is_heartbeat = isinstance(message, BrokerHeartbeatRequest)
@@ -234,7 +240,8 @@ class ActiveController:
             return
         expired = self._liveness.expired(self._clock.now)
         for broker in expired:
-            self._fence(broker)
+            is_gone = broker in self._refusing
+            self._quorum.in_turn(partial(self._fence, broker, is_gone=is_gone))
             self._liveness.forget(broker)
             self._refusing.discard(broker)
         deadline = self._liveness.next_deadline()
@@ -244,11 +251,12 @@ class ActiveController:
         if deadline is not None:
             self._watch = self._timers.at(deadline, self._keep_watch)
 
-    def _fence(self, broker: NodeId) -> None:
+    def _fence(self, broker: NodeId, *, is_gone: bool) -> None:
+        if not self._quorum.is_active:
+            return
         records = fence_expired(self._quorum.pending_image, [broker], self._decide_context())
         if not records:
             return
-        is_gone = broker in self._refusing
         log.info(
             "broker %d is fenced: %s",
             broker,
@@ -266,7 +274,11 @@ class ActiveController:
 
     def _run(self, interval: Millis, chore: Callable[..., Sequence[MetadataRecord]]) -> None:
         if self._quorum.is_active:
+            self._quorum.in_turn(partial(self._do, chore))
+            self._every(interval, chore)
+
+    def _do(self, chore: Callable[..., Sequence[MetadataRecord]]) -> None:
+        if self._quorum.is_active:
             records = chore(self._quorum.pending_image, self._decide_context())
             if records:
                 self._propose(records)
-            self._every(interval, chore)

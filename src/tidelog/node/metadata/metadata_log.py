@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kio.schema.leader_change_message.v0.data import LeaderChangeMessage, Voter
 
-from tidelog.controller.image.apply import ImpossibleRecord, apply_all
+from tidelog.controller.image.apply import ImpossibleRecord, apply_steps
 from tidelog.controller.image.image import ClusterImage
 from tidelog.log.partition import PartitionLog
 from tidelog.log.results import Appended, AppendOrigin, AppendRefused
@@ -29,7 +29,14 @@ from tidelog.protocol.malformed import MalformedMessage
 from tidelog.protocol.metadata.codec import decode_record, encode_record
 from tidelog.protocol.metadata.metadata_records import MetadataRecord
 from tidelog.protocol.records.batch import BatchHeader, is_valid_crc, iterate
-from tidelog.protocol.records.records import ControlType, Record, build_batch, read_records
+from tidelog.protocol.records.records import (
+    ControlType,
+    Record,
+    build_batch,
+    iterate_records,
+    read_records,
+)
+from tidelog.protocol.slices import RECORDS_PER_SLICE, Steps
 from tidelog.replication.quorum.state import LogEnd, VoterSet
 from tidelog.replication.quorum.voters import DYNAMIC, VoterHistory, VoterMembership
 
@@ -42,10 +49,10 @@ class UnusableMetadata(Exception):
 
 def applied(
     image: ClusterImage, records: Sequence[MetadataRecord], last: Offset, epoch: LeaderEpoch
-) -> ClusterImage:
+) -> Steps[ClusterImage]:
     """The image after one more batch of the log; `last` is the last offset of the batch."""
     try:
-        return apply_all(image, records, last, epoch)
+        return (yield from apply_steps(image, records, last, epoch))
     except ImpossibleRecord as wrong:
         raise UnusableMetadata(
             f"the metadata log has a record in the batch that ends at offset {last} that does not "
@@ -94,10 +101,19 @@ class MetadataLog:
 
     # -- writing ---------------------------------------------------------------------------------
 
-    def append(self, records: Sequence[MetadataRecord], epoch: LeaderEpoch, now: Millis) -> Offset:
-        """Append one batch, which readers see whole or not at all; returns the log end offset."""
-        batch = build_batch([Record(None, encode_record(record), now) for record in records])
-        return self._write(batch, epoch, now)
+    def append_steps(
+        self, records: Sequence[MetadataRecord], epoch: LeaderEpoch, now: Millis
+    ) -> Steps[Offset]:
+        """Encode the records in slices, and append them as one batch; returns the log end offset.
+
+        Readers see the batch whole or not at all.
+        """
+        encoded: list[Record] = []
+        for record in records:
+            encoded.append(Record(None, encode_record(record), now))
+            if len(encoded) % RECORDS_PER_SLICE == 0:
+                yield
+        return self._write(build_batch(encoded), epoch, now)
 
     def append_leader_change(
         self,
@@ -239,15 +255,13 @@ class MetadataLog:
 
     def read(
         self, start: Offset, end: Offset
-    ) -> Iterator[tuple[Offset, LeaderEpoch, list[MetadataRecord]]]:
-        """Yield (last offset, epoch, records) of each batch; a control batch has no records."""
+    ) -> Iterator[tuple[Offset, LeaderEpoch, Iterator[MetadataRecord]]]:
+        """Yield (last offset, epoch, records) of each batch; a control batch has no records.
+
+        A record is decoded when the caller asks for it.
+        """
         for batch, header in self._batches(start, end):
-            records: list[MetadataRecord] = []
-            if not header.is_control:
-                values = [record.value for record in _records_in(batch, header)]
-                records = [
-                    _decoded(value, header.base_offset) for value in values if value is not None
-                ]
+            records = iter(()) if header.is_control else _metadata_records(batch, header)
             yield header.last_offset, header.leader_epoch, records
 
     def _batches(self, start: Offset, end: Offset) -> Iterator[tuple[memoryview, BatchHeader]]:
@@ -272,11 +286,13 @@ def _records_in(batch: memoryview, header: BatchHeader) -> list[Record]:
         raise UnusableMetadata(_at(header.base_offset, wrong)) from None
 
 
-def _decoded(value: bytes, offset: Offset) -> MetadataRecord:
+def _metadata_records(batch: memoryview, header: BatchHeader) -> Iterator[MetadataRecord]:
     try:
-        return decode_record(value)
+        for record in iterate_records(batch):
+            if record.value is not None:
+                yield decode_record(record.value)
     except MalformedMessage as wrong:
-        raise UnusableMetadata(_at(offset, wrong)) from None
+        raise UnusableMetadata(_at(header.base_offset, wrong)) from None
 
 
 def _at(offset: Offset, wrong: Exception) -> str:

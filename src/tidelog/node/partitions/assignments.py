@@ -26,7 +26,7 @@ from tidelog.node.followers.fetchers import Fetchers
 from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.partitions.replica_host import ReplicaHost
-from tidelog.node.partitions.topic_config import TopicConfigs
+from tidelog.node.partitions.topic_config import TopicConfig, TopicConfigs
 from tidelog.node.storage.storage import Storage
 from tidelog.node.storage.stray_replicas import StrayReplicas
 from tidelog.node.storage.topic_history import TopicHistory
@@ -35,6 +35,8 @@ from tidelog.replication.isr.leader import IsrAgreed
 
 PARTITIONS_PER_TURN = 16
 """The number of partitions that are opened, led or followed before other events are handled."""
+CONFIGURED_PER_TURN = 250
+"""The number of replicas that get a new configuration before other events are handled."""
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +64,9 @@ class Assignments:
         """Partitions to update. The value is True if committed records changed the partition, and
         False if a snapshot changed it.
         """
+        self._unconfigured: dict[TopicPartition, None] = {}
+        """Replicas whose topic has a new configuration, in order."""
+        self._configuring: Timer | None = None
         self._lost: dict[TopicPartition, UUID] = {}
         """Replicas that have lost records, each with the directory id that was reported for it."""
         self._has_started = False
@@ -93,9 +98,9 @@ class Assignments:
             self._catch_up()
         for kind, name in changes.configs:
             if kind == TOPIC_RESOURCE:
-                self._reconfigure(new, [name])
+                self._reconfigure([name])
             elif kind == BROKER_RESOURCE:
-                self._reconfigure(new, new.topics)
+                self._reconfigure(new.topics)
 
     @property
     def is_behind(self) -> bool:
@@ -220,7 +225,7 @@ class Assignments:
             # epochs.
             self._wait_for_later(replica)
         elif placed.leader == self._me:
-            self._lead(replica, placed)
+            self._lead(replica, placed, self._configs.of(image, topic.name))
         else:
             self._follow(replica, placed)
 
@@ -278,9 +283,8 @@ class Assignments:
         if self._lost and self._lost.get(partition) == placed.directory_of(self._me):
             del self._lost[partition]
 
-    def _lead(self, replica: Replica, placed: PartitionImage) -> None:
+    def _lead(self, replica: Replica, placed: PartitionImage, config: TopicConfig) -> None:
         assert placed.leader == self._me
-        config = self._configs.of(self._partitions.current.image, replica.partition.topic)
         agreed = IsrAgreed(
             frozenset(placed.isr),
             frozenset(placed.replicas),
@@ -327,18 +331,38 @@ class Assignments:
             replica.resign(ErrorCode.not_leader_or_follower)
             self._host.resigned(replica)
 
-    def _reconfigure(self, image: ClusterImage, topics: Iterable[str]) -> None:
-        for name in topics:
-            topic = image.topics.get(name)
-            if topic is None:
-                continue
-            config = self._configs.of(image, name)
-            for index, placed in topic.partitions.items():
-                replica = self._partitions.get(TopicPartition(name, index))
-                if replica is not None:
-                    replica.log.update_config(config.log)
-                    replica.throttling = config.throttling(index, self._me)
-                    leader = replica.leader
-                    # If the leader epoch has changed too, `_bring_up` updates the partition.
-                    if leader is not None and leader.epoch == placed.leader_epoch:
-                        self._lead(replica, placed)
+    def _reconfigure(self, names: Iterable[str]) -> None:
+        topics = self._partitions.current.image.topics
+        for name in names:
+            indexes = topics[name].partitions if name in topics else ()
+            self._unconfigured.update(
+                (partition, None)
+                for partition in (TopicPartition(name, index) for index in indexes)
+                if partition in self._partitions
+            )
+        if self._configuring is None:
+            self._configure_some()
+
+    def _configure_some(self) -> None:
+        """Configure some replicas per turn, so that requests are served between turns (F63)."""
+        self._configuring = None
+        image, configs = self._partitions.current.image, dict[str, TopicConfig]()
+        for _ in range(min(len(self._unconfigured), CONFIGURED_PER_TURN)):
+            partition = next(iter(self._unconfigured))
+            del self._unconfigured[partition]
+            topic = partition.topic
+            if topic not in configs:
+                configs[topic] = self._configs.of(image, topic)
+            replica, placed = self._partitions.get(partition), image.partition(partition)
+            if replica is not None and placed is not None:
+                self._configure(replica, placed, configs[topic])
+        if self._unconfigured:
+            self._configuring = self._timers.at(self._clock.now + 1, self._configure_some)
+
+    def _configure(self, replica: Replica, placed: PartitionImage, config: TopicConfig) -> None:
+        replica.log.update_config(config.log)
+        replica.throttling = config.throttling(replica.partition.partition, self._me)
+        leader = replica.leader
+        # If the leader epoch has changed too, `_bring_up` updates the partition.
+        if leader is not None and leader.epoch == placed.leader_epoch and placed.leader == self._me:
+            self._lead(replica, placed, config)

@@ -1,12 +1,11 @@
 """This node as a member of the metadata quorum: it runs the quorum machine and builds the image.
 
-Invariant: the image contains exactly the committed records, in the order of the log. Records that a
-leader has appended but not committed are only in the pending image, which is dropped when the
-leadership ends.
+Invariant: the image contains only committed records, in the order of the log. Records that a leader
+has appended but not committed are only in the pending image, which is dropped when the leadership
+ends.
 """
 
 import logging
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
@@ -24,10 +23,11 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, NodeId, Offset
 from tidelog.node.clock import Clock
 from tidelog.node.metadata.current_image import CurrentImage
-from tidelog.node.metadata.metadata_log import MetadataLog, applied
+from tidelog.node.metadata.metadata_log import MetadataLog
 from tidelog.node.metadata.snapshot_files import decode
 from tidelog.node.metadata.snapshot_schedule import SnapshotTaking
-from tidelog.node.quorum import describing, quorum_state, wire
+from tidelog.node.quorum import describing, proposals, quorum_state, wire
+from tidelog.node.quorum.committed_image import CommittedImage
 from tidelog.node.quorum.fetching import QuorumFetching
 from tidelog.node.quorum.listener import QuorumListener
 from tidelog.node.quorum.network import QuorumNetwork
@@ -36,7 +36,7 @@ from tidelog.node.ready import ReadyQueue
 from tidelog.node.requests.parking import PARKED, Parked, Resume
 from tidelog.node.timers import Timer, Timers
 from tidelog.protocol.fetch import FetchRequest, FetchResponse, SnapshotId
-from tidelog.protocol.metadata.metadata_records import MetadataRecord, RemoveTopicRecord
+from tidelog.protocol.metadata.metadata_records import MetadataRecord
 from tidelog.replication.quorum.events import (
     AnswerPeer,
     BeginEpoch,
@@ -80,8 +80,6 @@ class Quorum:
         restored: ClusterImage | None = None,
     ) -> None:
         self.machine = machine
-        self.image = restored or ClusterImage(cluster_id=cluster_id)
-        """The committed image, in which a metadata transaction may be open."""
         self._log = log
         self._disk = disk
         self._clock = clock
@@ -105,13 +103,21 @@ class Quorum:
             self,
         )
         log.subscribe(self.flushed)
+        self._proposals = proposals.Proposals(log, clock, timers, ready, self._serving.wake)
+        self._committed = CommittedImage(
+            restored or ClusterImage(cluster_id=cluster_id),
+            log,
+            self._proposals,
+            clock,
+            timers,
+            self._advanced,
+            listener.topic_removed,
+        )
         self._was_in_doubt = machine.is_in_doubt
         self.was_whole = not machine.is_in_doubt
         """Whether the node started with all metadata of its last run."""
         self._leading: LeaderEpoch = NO_EPOCH
         self._is_active = False
-        self._pending: deque[tuple[Offset, ClusterImage]] = deque()
-        self._waiting: deque[tuple[Offset, Callable[[bool], None]]] = deque()
         self._behind: list[tuple[Offset, Callable[[], None]]] = []
         self._questions: dict[int, tuple[Any, Resume]] = {}
         self._tickets = count(1)
@@ -127,14 +133,19 @@ class Quorum:
         return bool(self.machine.voters.others(self.machine.me.id))
 
     @property
+    def image(self) -> ClusterImage:
+        """The committed image, in which a metadata transaction may be open."""
+        return self._committed.image
+
+    @property
     def high_watermark(self) -> Offset:
-        """The offset up to which the log is known to be committed."""
-        return self.image.offset + 1
+        """The offset up to which the log is known to be committed; the image may follow later."""
+        return self._committed.high_watermark
 
     @property
     def pending_image(self) -> ClusterImage:
         """The image as it will be when all appended records are committed."""
-        return self._pending[-1][1] if self._pending else self.image
+        return self._proposals.newest or self._committed.image
 
     @property
     def leader(self) -> NodeId:
@@ -175,25 +186,28 @@ class Quorum:
 
     # -- called by the controller ------------------------------------------------------------------
 
-    def propose(self, records: Sequence[MetadataRecord], done: Callable[[bool], None]) -> None:
-        """Append one batch; `done` gets True when it is committed, False if leadership is lost."""
+    def in_turn(self, decide: Callable[[], None]) -> None:
+        """Call `decide` when the pending image contains all earlier decisions: mostly at once."""
+        self._proposals.in_turn(decide)
+
+    def propose(
+        self, records: Sequence[MetadataRecord], done: Callable[[ClusterImage | None], None]
+    ) -> None:
+        """Append one batch, in its turn.
+
+        `done` gets the image after the batch when it is committed, or None if leadership is lost.
+        """
         assert self._is_active
-        # Apply the records first, because records that cannot be applied must not be written.
-        last = self._log.end.offset + len(records) - 1
-        image = apply_all(self.pending_image, records, last, self._leading)
-        end = self._log.append(records, self._leading, self._clock.wall)
-        assert end == last + 1
-        self._pending.append((end, image))
-        self._waiting.append((end, done))
-        self._serving.wake()
+        self._proposals.propose(self.pending_image, records, self._leading, done)
 
     def change_voters(self, voters: VoterSet, done: Callable[[bool], None]) -> None:
         """Append this voter set; `done` gets True when it is committed."""
         assert self._is_active
+        # If this change waited for its turn, a second one could be accepted meanwhile.
+        self._proposals.finish_writing()
         end = self._log.append_voters(voters, self._leading, self._clock.wall)
-        self._pending.append((end, apply_all(self.pending_image, (), end - 1, self._leading)))
-        self._waiting.append((end, done))
-        self._serving.wake()
+        image = apply_all(self.pending_image, (), end - 1, self._leading)
+        self._proposals.add(end, image, done)
         self.log_changed()
 
     def log_changed(self) -> None:
@@ -209,14 +223,11 @@ class Quorum:
 
     def when_committed(self, done: Callable[[bool], None]) -> None:
         """Call `done` when all records that are pending now are committed, perhaps already."""
-        if self._pending:
-            self._waiting.append((self._pending[-1][0], done))
-        else:
-            self._ready.add((done, (True,)))
+        self._proposals.when_committed(done)
 
     def when_applied(self, high_watermark: Offset, done: Callable[[], None]) -> None:
         """Call `done` when this node's image reaches a high watermark, whichever node leads."""
-        if self.high_watermark >= high_watermark:
+        if self._committed.applied_end >= high_watermark:
             self._ready.add((done, ()))
         else:
             self._behind.append((high_watermark, done))
@@ -263,7 +274,7 @@ class Quorum:
     def follower_committed(self, high_watermark: Offset) -> None:
         """Adopt the leader's high watermark."""
         if high_watermark > self.high_watermark:
-            self._commit(high_watermark)
+            self._committed.commit(high_watermark)
             self.log_changed()
 
     # -- snapshots ---------------------------------------------------------------------------------
@@ -275,7 +286,7 @@ class Quorum:
             return False
         self._log.snapshots.keep(snapshot, content)
         self._log.start_at(snapshot, found, self._clock.now)
-        self.image = found.image
+        self._committed.replace(found.image)
         self._snapshots.restart()
         self._current.change_to(self.image.visible, by_records=False)
         self.log_changed()
@@ -318,7 +329,7 @@ class Quorum:
                 case LoseLeadership():
                     self._lose_leadership()
                 case Commit():
-                    self._commit(effect.to)
+                    self._committed.commit(effect.to)
         if self._was_in_doubt:
             self._settle_doubt()
         self._set_alarm()
@@ -330,6 +341,7 @@ class Quorum:
             self._log.end_doubt()
 
     def _take_leadership(self, effect: TakeLeadership) -> None:
+        self._committed.finish()
         self._leading = effect.epoch
         self.machine.epoch_started(self._log.log.log_end_offset)
         self._log.append_leader_change(
@@ -340,24 +352,21 @@ class Quorum:
     def _lose_leadership(self) -> None:
         self._leading = NO_EPOCH
         self._is_active = False
-        self._pending.clear()
-        waiting, self._waiting = self._waiting, deque()
+        answer = self._proposals.drop()
         self._listener.leadership_lost()
-        for end, done in waiting:
-            # The batch may already be committed.
-            self._ready.add((done, (end <= self.high_watermark,)))
+        answer(self.high_watermark)
         self._serving.wake()
 
-    def _commit(self, to: Offset) -> None:
-        old = self.image
-        self._advance(to)
+    def _advanced(self, old: ClusterImage) -> None:
+        """Pass on what has been committed and applied."""
         if self.image is not old:
             self._current.change_to(self.image.visible, by_records=True)
-        if self._leading != NO_EPOCH and not self._is_active and self.high_watermark >= to:
+        applied_end = self._committed.applied_end
+        is_level = applied_end >= self.high_watermark
+        if self._leading != NO_EPOCH and not self._is_active and is_level:
             self._is_active = True
             self._listener.leadership_taken(self._leading)
-        while self._waiting and self._waiting[0][0] <= to:
-            self._ready.add((self._waiting.popleft()[1], (True,)))
+        self._proposals.answer(applied_end)
         self._serving.wake()
         self._call_back()
         self._snapshots.image_changed(self.image)
@@ -369,18 +378,6 @@ class Quorum:
         behind, self._behind = self._behind, []
         for high_watermark, done in behind:
             self.when_applied(high_watermark, done)
-
-    def _advance(self, to: Offset) -> None:
-        """Advance the image to `to`, first with pending images, then with records of the log."""
-        while self._pending and self._pending[0][0] <= to:
-            self.image = self._pending.popleft()[1]
-        for last, epoch, records in self._log.read(self.image.offset + 1, to):
-            names = self.image.topic_names
-            self.image = applied(self.image, records, last, epoch)
-            for record in records:
-                if isinstance(record, RemoveTopicRecord):
-                    name = names.get(record.topic_id, "")
-                    self._listener.topic_removed(record.topic_id, name)
 
     def _set_alarm(self) -> None:
         if self._alarm is not None:

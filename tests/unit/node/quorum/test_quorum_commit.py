@@ -1,20 +1,24 @@
 """When one of three voters commits a record; the test acts as the two other voters."""
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 from kio.schema.begin_quorum_epoch.v1 import request as begin
+from kio.schema.create_topics.v7.request import CreatableTopic
 from kio.schema.end_quorum_epoch.v1 import request as end
 from kio.schema.vote.v2 import response as vote
 from kio.schema.vote.v2.request import PartitionData as VotePartition
 from kio.schema.vote.v2.request import TopicData as VoteTopic
 from kio.schema.vote.v2.request import VoteRequest
+from tests.unit.api.support import ask
 from tests.unit.node.bench import Bench
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.events import PeerConnected
 from tidelog.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, ConnId, LeaderEpoch, Offset
+from tidelog.node.inspection import NodeInspection
 from tidelog.protocol import fetch
 from tidelog.protocol.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionFetched
 from tidelog.protocol.messages.messages import (
@@ -24,7 +28,12 @@ from tidelog.protocol.messages.messages import (
     encode_response,
 )
 from tidelog.protocol.metadata.codec import encode_record
-from tidelog.protocol.metadata.metadata_records import TopicRecord
+from tidelog.protocol.metadata.metadata_records import (
+    MetadataRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
 from tidelog.protocol.pieces import CurrentLeader
 from tidelog.protocol.records.batch import iterate
 from tidelog.protocol.records.records import ControlType, Record, build_batch, control_key
@@ -103,11 +112,17 @@ class Voter:
             end.EndQuorumEpochRequest(cluster_id=CLUSTER_ID, topics=(topic,), leader_endpoints=()),
         )
 
-    def replicate(self, records: bytes, epoch: LeaderEpoch) -> None:
-        """Peer 2 answers the fetch of node 1 with uncommitted records."""
+    def replicate(self, records: bytes, epoch: LeaderEpoch, high_watermark: Offset = 0) -> None:
+        """Peer 2 answers the fetch of node 1 with records."""
         conn, header, _ = self.asked(FETCH, "node2")
         fetched = PartitionFetched(
-            0, ErrorCode.none, 0, 0, 0, records, current_leader=CurrentLeader(2, epoch)
+            0,
+            ErrorCode.none,
+            high_watermark,
+            0,
+            0,
+            records,
+            current_leader=CurrentLeader(2, epoch),
         )
         answer = FetchResponse([(METADATA_TOPIC_ID, [fetched])])
         chunks = fetch.encode_response(header.api_version, header.correlation_id, answer)
@@ -177,6 +192,108 @@ def test_a_leader_that_sends_a_gap_is_asked_again_on_a_new_connection() -> None:
     voter.bench.pass_time(RETRY_MS)
     voter.replicate(of_epoch_1(), epoch=1)
     assert len(voter.bench.flushes) == 1
+
+
+def many_partitions(base_offset: Offset) -> bytes:
+    """One batch of leader 2: a topic with 3,500 partitions."""
+    topic_id = UUID(int=9)
+    records: list[MetadataRecord] = [TopicRecord(name="many", topic_id=topic_id)]
+    records += [
+        PartitionRecord(
+            partition_id=index,
+            topic_id=topic_id,
+            replicas=(2, 3),
+            isr=(2, 3),
+            leader=2,
+            leader_epoch=0,
+            partition_epoch=0,
+        )
+        for index in range(3_500)
+    ]
+    encoded = [Record(None, encode_record(record), 0) for record in records]
+    return build_batch(encoded, base_offset, leader_epoch=1)
+
+
+def test_f63_a_long_batch_is_applied_in_slices_and_seen_as_a_whole() -> None:
+    voter = Voter()
+    voter.begin_epoch(1)
+    voter.replicate(of_epoch_1() + many_partitions(2), epoch=1, high_watermark=3_503)
+
+    node, slices = voter.bench.node, 0
+    assert list(node.image.topics) == ["orders"]
+    while "many" not in node.image.topics:
+        voter.bench.pass_time(1)
+        slices += 1
+        assert slices < 100
+
+    assert slices > 3
+    assert len(node.image.topics["many"].partitions) == 3_500
+    assert node.image.offset == 3_502
+
+
+def test_f63_a_voter_that_is_elected_while_it_applies_a_long_batch_applies_all_of_it() -> None:
+    voter = Voter()
+    voter.begin_epoch(1)
+    voter.replicate(of_epoch_1() + many_partitions(2), epoch=1, high_watermark=3_503)
+    assert "many" not in voter.bench.node.image.topics
+
+    voter.end_epoch(1)
+    voter.grant_vote(epoch=1)
+    voter.grant_vote(epoch=2)
+
+    assert len(voter.bench.node.image.topics["many"].partitions) == 3_500
+    voter.bench.flush()
+    voter.fetch_by_peer_3(3_504, last_epoch=2, epoch=2)
+    assert voter.bench.node.is_active_controller
+
+
+def test_f63_a_long_decision_is_dropped_when_the_leadership_is_lost() -> None:
+    voter, broker = Voter(), broker_2()
+    voter.begin_epoch(1)
+    voter.replicate(of_epoch_1() + broker, epoch=1, high_watermark=3)
+    voter.end_epoch(1)
+    voter.grant_vote(epoch=1)
+    voter.grant_vote(epoch=2)
+    voter.bench.flush()
+    voter.fetch_by_peer_3(4, last_epoch=2, epoch=2)
+    assert voter.bench.node.is_active_controller
+    end = NodeInspection(voter.bench.node).metadata_log.log_end_offset
+    long, short = (
+        ask(19, topics=(new_topic(name, count),), timeout=timedelta(seconds=5))
+        for name, count in (("long", 3_000), ("short", 1))
+    )
+    conns = [voter.bench.connect("CONTROLLER") for _ in range(2)]
+
+    voter.bench.send(conns[0], long)
+    voter.bench.send(conns[1], short)
+    voter.bench.pass_time(2)
+    voter.begin_epoch(3)
+    voter.bench.pass_time(10)
+
+    for conn, request in zip(conns, (long, short), strict=True):
+        [refused] = voter.bench.answer(conn, request).topics
+        assert refused.error_code is ErrorCode.not_controller
+    assert NodeInspection(voter.bench.node).metadata_log.log_end_offset == end
+
+
+def broker_2() -> bytes:
+    """One batch of leader 2, with its own registration as a broker."""
+    record = RegisterBrokerRecord(
+        broker_id=2,
+        incarnation_id=UUID(int=2),
+        broker_epoch=2,
+        end_points=(),
+        features=(),
+        rack=None,
+        fenced=False,
+    )
+    return build_batch([Record(None, encode_record(record), 0)], 2, leader_epoch=1)
+
+
+def new_topic(name: str, partitions: int) -> CreatableTopic:
+    return CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
+    )
 
 
 @pytest.mark.parametrize("epoch", [(1 << 30) + 1, (1 << 31) - 1])

@@ -6,8 +6,7 @@ one event.
 """
 
 import struct
-from collections.abc import Callable, Iterator
-from cProfile import Profile
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -22,13 +21,14 @@ from tests.hostile_messages import Shape, long_request
 from tests.sim.messages import create_topic, produce_to
 from tests.unit.api.support import ask
 from tests.unit.node.bench import Bench
+from tests.unit.node.metered_bench import MeteredBench
 
 from tidelog.api.limits import NAMES
 from tidelog.api.listeners import ListenerKind
 from tidelog.api.registry import REGISTRY, Api
 from tidelog.model.errors import ErrorCode
-from tidelog.model.events import FrameReceived, Ticked
-from tidelog.model.outbound import Outbound, RequestFailed, Send, StartReading, StopReading
+from tidelog.model.events import FrameReceived
+from tidelog.model.outbound import RequestFailed, Send, StartReading, StopReading
 from tidelog.node.requests import requests
 from tidelog.protocol.fetch.request import FetchPartition, FetchRequest
 from tidelog.protocol.messages.canonical import canonical_request, canonical_response
@@ -40,27 +40,6 @@ ELEMENTS = 2_500
 TOPICS, PARTITIONS = 4, 50
 MANY_PARTITIONS = 3_000
 BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
-
-
-class MeteredBench(Bench):
-    """Keeps the largest number of function calls that one event has caused."""
-
-    most_calls = 0
-    is_metered = False
-
-    def tell(self, event: object) -> list[Outbound]:
-        if not (self.is_metered and isinstance(event, FrameReceived | Ticked)):
-            return super().tell(event)  # type: ignore[arg-type]
-        outbound: list[Outbound] = []
-        calls = _calls_during(lambda: outbound.extend(super(MeteredBench, self).tell(event)))
-        self.most_calls = max(self.most_calls, calls)
-        return outbound
-
-
-def _calls_during(action: Callable[[], object]) -> int:
-    profile = Profile()
-    profile.runcall(action)
-    return sum(entry.callcount for entry in profile.getstats())
 
 
 def node_with_topics() -> MeteredBench:
