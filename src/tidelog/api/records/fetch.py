@@ -36,7 +36,7 @@ READ_COMMITTED = 1
 LONG = 500
 """A request with more topics and partitions than this updates its session in slices."""
 MANY = 1_000
-"""A fetch of more partitions than this is read in slices, without waiting for `min_bytes`."""
+"""A fetch of more partitions than this is read in slices."""
 _FIRST_WITH_RACKS = 11
 _FIRST_WITH_TOPIC_IDS = 13
 
@@ -59,6 +59,8 @@ def handle(request: Request) -> Handling:
         plan = request.fetch_sessions.plan(message, uses_ids, request.now)
     if plan.error is not ErrorCode.none:
         return FetchResponse(error=plan.error)
+    if plan.session is not None:
+        plan.session.image_seen(request.image.offset)
     asked = plan.asked()
     if len(asked) > MANY:
         return (yield from _fetch_many(request, plan, asked))
@@ -85,15 +87,24 @@ def _plan_long(request: Request, message: FetchRequest, uses_ids: bool) -> Handl
 
 
 def _fetch_many(request: Request, plan: FetchPlan, asked: list[CachedPartition]) -> Handling:
-    """Read the available records in slices of partitions, without waiting."""
+    """Read the available records in slices of partitions.
+
+    The next fetch of a session names only the partitions that have moved, and waits. A fetch
+    without a session waits for its last partitions.
+    """
     topics: list[tuple[TopicRef, list[PartitionFetched]]] = []
     endpoints: dict[NodeEndpoint, None] = {}
     budget = request.message.max_bytes
-    for number, part in enumerate(chunks(asked, MANY // 2)):
-        if number:
+    wait_ms = 0 if plan.session is not None else request.message.max_wait_ms
+    parts = list(chunks(asked, MANY // 2))
+    for number, part in enumerate(parts, 1):
+        is_last = number == len(parts)
+        response = yield from _fetch(request, plan, part, budget, wait_ms if is_last else 0)
+        if not is_last:
             yield PAUSE
-        response = yield from _fetch(request, plan, part, budget, 0)
         for ref, row in response.topics:
+            if any(map(_is_urgent, row)):
+                wait_ms = 0
             budget -= sum(one.records.length for one in row if one.records is not None)
             if topics and topics[-1][0] == ref:
                 topics[-1][1].extend(row)
@@ -102,6 +113,14 @@ def _fetch_many(request: Request, plan: FetchPlan, asked: list[CachedPartition])
         endpoints.update(dict.fromkeys(response.node_endpoints))
         budget = max(0, budget)
     return FetchResponse(topics, session_id=plan.session_id, node_endpoints=list(endpoints))
+
+
+def _is_urgent(fetched: PartitionFetched) -> bool:
+    return (
+        fetched.records is not None
+        or fetched.error is not ErrorCode.none
+        or fetched.preferred_read_replica != NO_NODE
+    )
 
 
 def _fetch(
@@ -216,7 +235,7 @@ def _remember(plan: FetchPlan, cached: CachedPartition, result: FetchResult) -> 
     cached.log_start_offset = result.log_start_offset
     if has_records and plan.is_incremental:
         session.serve_last(cached)
-    elif result.is_at_rest and not session.rack_id:
+    elif result.is_at_rest:
         cached.rest()
     return is_news
 

@@ -83,13 +83,14 @@ class CachedPartition(PartitionWatch):
 class FetchSession(SessionWatch[CachedPartition]):
     __slots__ = (
         "_asker",
+        "_image_offset",
         "_places",
+        "_rack_id",
         "epoch",
         "id",
         "is_privileged",
         "last_used",
         "partitions",
-        "rack_id",
         "uses_topic_ids",
     )
 
@@ -102,10 +103,8 @@ class FetchSession(SessionWatch[CachedPartition]):
         """Whether the session belongs to a follower, so that it may evict a consumer's session."""
         self.last_used: Millis = 0
         self.partitions: dict[Key, CachedPartition] = {}
-        self.rack_id = ""
-        """The reader's rack. If it is set, every fetch visits unchanged partitions too, because the
-        nearest replica can change.
-        """
+        self._rack_id = ""
+        self._image_offset: Offset = NO_OFFSET
         self._asker: tuple[object, ...] = ()
         self._places = count()
 
@@ -140,7 +139,17 @@ class FetchSession(SessionWatch[CachedPartition]):
             self.release()
             self._asker = asker
             self.replica, self.fetched_at = request.replica_id, -1
-            self.rack_id = request.rack_id
+            self._rack_id = request.rack_id
+
+    def image_seen(self, offset: Offset) -> None:
+        """If the reader has a rack, visit all partitions after a change of the metadata.
+
+        The nearest replica may be another one then.
+        """
+        if self._rack_id and offset != self._image_offset:
+            self._image_offset = offset
+            for cached in self.partitions.values():
+                cached.mark()
 
     def asked(self) -> list[CachedPartition]:
         """The partitions that have changed, in serving order."""
