@@ -74,6 +74,13 @@ class WallClockMoved:
     """How far the wall clock is ahead of the time of the events; negative if it is behind."""
 
 
+@dataclass(slots=True)
+class ResponsesUnread:
+    """Responses that clients have not read yet take much memory, or no longer do."""
+
+    is_much: bool
+
+
 Event: TypeAlias = (
     FrameReceived
     | Ran
@@ -83,4 +90,5 @@ Event: TypeAlias = (
     | PeerConnected
     | ConnectFailed
     | WallClockMoved
+    | ResponsesUnread
 )

@@ -24,6 +24,7 @@ from tidelog.model.events import (
     FrameReceived,
     PeerConnected,
     Ran,
+    ResponsesUnread,
     Ticked,
     WallClockMoved,
 )
@@ -82,6 +83,7 @@ class Node:
         self._broker = parts.broker
         self._requests = parts.requests
         self.in_work = parts.slices.in_work
+        self._begin_no_more = parts.slices.begin_no_more
 
     @property
     def is_ready(self) -> bool:
@@ -159,6 +161,8 @@ class Node:
                 self._jobs.ended(event)
             case WallClockMoved():
                 self._wall_clock_moved(event.ahead_ms)
+            case ResponsesUnread():
+                self._begin_no_more(event.is_much)
             case Ticked():
                 raise AssertionError("`handle` fires the timers")
             case Connected():

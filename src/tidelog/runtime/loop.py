@@ -17,7 +17,6 @@ from typing import assert_never
 from tidelog.model.events import (
     Connected,
     ConnectFailed,
-    Disconnected,
     Event,
     FrameReceived,
     PeerConnected,
@@ -227,15 +226,13 @@ class Host:
         """Send responses and report ended connections to the node, until nothing is left to do."""
         while True:
             self.connections.send_answers()
-            gone = self.connections.take_gone()
+            events = self.connections.take_events()
             failed, self._failed_to_connect = self._failed_to_connect, []
-            if not gone and not failed:
+            if not events and not failed:
                 return
             self._acceptor.resume()
-            for conn in gone:
-                self._handle(Disconnected(conn))
-            for failure in failed:
-                self._handle(failure)
+            for event in (*events, *failed):
+                self._handle(event)
             self._step_ended("connections that ended")
 
     def _close(self) -> None:

@@ -16,6 +16,7 @@ from tidelog.model.events import (
     FrameReceived,
     PeerConnected,
     Ran,
+    ResponsesUnread,
     Ticked,
     WallClockMoved,
 )
@@ -66,6 +67,7 @@ class EchoNode:
         self.connected: list[str] = []
         self.disconnected: list[ConnId] = []
         self.wall_moves: list[Millis] = []
+        self.is_much_unread: list[bool] = []
         self.frames = 0
         self.announced = ThreadEvent()
         self._asker: ConnId = 0
@@ -108,6 +110,8 @@ class EchoNode:
             case Ran():
                 answer = str(event.value or event.error or "ok").encode()
                 return [Send(self._flushing.pop(event.token), [framed(answer)])]
+            case ResponsesUnread():
+                self.is_much_unread.append(event.is_much)
             case WallClockMoved():
                 self.wall_moves.append(event.ahead_ms)
             case Ticked():

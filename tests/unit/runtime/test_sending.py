@@ -174,7 +174,7 @@ def test_many_clients_that_never_read_hold_little_memory_together() -> None:
 def test_those_with_the_most_unread_answers_are_closed_before_memory_runs_out(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    limits = Limits(stalled_bytes=10_000_000)
+    limits = Limits(stalled_bytes=5_000_000)
     with serving(limits=limits) as served:
         clients = [deaf(served) for _ in range(20)]
         other = served.client()

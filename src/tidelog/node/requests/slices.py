@@ -2,7 +2,8 @@
 
 Invariants: each turn runs one slice, however many requests need a slice. A short request therefore
 waits for one slice at most. At most `AT_ONCE` long requests are partly done at any time, which
-limits memory. The other long requests wait in order of arrival.
+limits memory. The other long requests wait in order of arrival. While clients leave many responses
+unread, no long request begins.
 """
 
 from collections import deque
@@ -41,6 +42,7 @@ class Slices:
         self._turned_at: Millis = -1
         self._is_in_turn = False
         self._is_timed = False
+        self._begins_no_more = False
 
     def later(
         self, go_on: Callable[[], None], request: str = "", *, is_urgent: bool = False
@@ -50,19 +52,30 @@ class Slices:
         (self._under_way if is_under_way else self._waiting).append((go_on, request))
         self._set_timer()
 
+    def begin_no_more(self, is_much_unread: bool) -> None:
+        """Let long requests wait until clients have read earlier responses (F96)."""
+        self._begins_no_more = is_much_unread
+        self._set_timer()
+
     def in_work(self) -> str:
         """The label of the request whose slice ran in the current event; empty if no slice ran."""
         return self._latest if self._turned_at == self._clock.now else ""
 
     def _set_timer(self) -> None:
-        if not self._is_timed and (self._under_way or self._waiting):
+        if not self._is_timed and (self._under_way or self._may_begin):
             self._is_timed = True
             self._timers.at(self._clock.now + 1, self._turn)
 
+    @property
+    def _may_begin(self) -> bool:
+        return bool(self._waiting) and not self._begins_no_more
+
     def _turn(self) -> None:
         self._is_timed = False
-        while self._waiting and len(self._under_way) < AT_ONCE:
+        while self._may_begin and len(self._under_way) < AT_ONCE:
             self._under_way.append(self._waiting.popleft())
+        if not self._under_way:
+            return
         go_on, self._latest = self._under_way.popleft()
         self._turned_at = self._clock.now
         self._is_in_turn = True

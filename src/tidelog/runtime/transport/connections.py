@@ -2,8 +2,8 @@
 
 Invariants: if a peer does not read its responses, its connection is not read either. Each queue of
 responses, and the sum of all queues, is therefore bounded. All responses of one pass leave in one
-send per connection. A dropped connection is reported once, by `take_gone`, and nothing more is sent
-to it.
+send per connection. A dropped connection is reported once, by `take_events`, and nothing more is
+sent to it.
 """
 
 import logging
@@ -12,6 +12,7 @@ import socket
 from collections.abc import Collection, Iterator
 from heapq import nsmallest
 
+from tidelog.model.events import Disconnected, Event, ResponsesUnread
 from tidelog.model.ids import ConnId, Millis
 from tidelog.model.outbound import LimitConnections, RequestFailed, Send
 from tidelog.protocol.framing import SHARED_BYTES, Buffers, FrameSplitter
@@ -25,24 +26,19 @@ from tidelog.runtime.transport.connection import (
 )
 from tidelog.runtime.transport.connection_quotas import ConnectionQuotas
 from tidelog.runtime.transport.half_received import HalfReceived
-from tidelog.runtime.transport.limits import COSTLY_FOR_MS, Limits
+from tidelog.runtime.transport.limits import (
+    COSTLY_FOR_MS,
+    SILENT_MS,
+    SPARED_AT_ONCE,
+    SPARED_IDLE_MS,
+    Limits,
+)
 from tidelog.runtime.transport.listeners import Accepted
 from tidelog.runtime.transport.unread_responses import UnreadResponses
 from tidelog.runtime.workers import Workers
 
-SPARED_AT_ONCE = 16
-SILENT_MS: Millis = 250
-"""When descriptors run out, the host first closes clients that have sent no request within this
-time after they connected."""
-SPARED_IDLE_MS: Millis = 60_000
-"""If this is not enough, the host closes clients that have been idle for this long. Kafka clients
-reconnect.
-"""
-
 FEWER_READ_BYTES, FEWEST_READ_BYTES = 16 * 1024, 4 * 1024
-"""How many bytes to read from a connection at once, while held or half-received requests take much
-memory.
-"""
+"""How many bytes to read at once, while held or half-received requests take much memory."""
 
 CHECK_MS: Millis = 1_000
 SWEEPS_PER_IDLE = 8
@@ -53,9 +49,8 @@ FEW = 2
 FEWEST_SENT_BYTES = 32 * 1024
 
 BY_NODE, BY_UNSENT, BY_CLOSE, BY_MEMORY = 1, 2, 4, 8
-"""Reasons not to read a connection: the node has asked to pause, too many responses are unsent, the
-connection is closing, or half-received requests take too much memory.
-"""
+"""Reasons not to read: the node has asked to pause, too many responses are unsent, the connection
+is closing, or half-received requests take too much memory."""
 
 _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
 
@@ -86,11 +81,9 @@ class Connections:
         self._readers = readers
         self._by_id: dict[ConnId, Connection] = {}
         self._by_fd: dict[int, Connection] = {}
-        self._answered: list[
-            Connection
-        ] = []  # connections that have responses to send in this pass
-        self._holding: list[Connection] = []  # connections with frames to handle in the next pass
-        self._gone: list[ConnId] = []
+        self._answered: list[Connection] = []  # those with responses to send in this pass
+        self._holding: list[Connection] = []  # those with frames to handle in the next pass
+        self._events: list[Event] = []
         self._unread = UnreadResponses(limits.stalled_bytes, limits.unsent_bytes)
         self._held = 0
         self._half_received = HalfReceived(limits.half_received_bytes)
@@ -182,7 +175,10 @@ class Connections:
         for conn in self._half_received.check():
             self._log_closed(conn, "its request arrives slowly, and others wait for memory")
             self.drop(conn)
+        self._drop_unread(self._unread.idle(self, self.now))
         self.check_at = self._sweep_at
+        if self._unread.is_much:
+            self.check_at = min(self.check_at, self.now + CHECK_MS)
         self._read_on()
 
     def _read_on(self) -> None:
@@ -300,11 +296,19 @@ class Connections:
             self.watch(conn)
 
     def _count_stalled(self, conn: Connection, unsent: int) -> None:
-        self._unread.changed(conn, unsent)
+        self._note_unread(conn, unsent)
         if self._unread.is_far_over:
-            for slow in self._unread.to_close(self):
-                self._log_closed(slow, f"its peer does not read {slow.stalled} bytes of responses")
-                self.drop(slow)
+            self._drop_unread(self._unread.to_close(self))
+
+    def _note_unread(self, conn: Connection, unsent: int) -> None:
+        if self._unread.changed(conn, unsent):
+            self._events.append(ResponsesUnread(self._unread.is_much))
+            self.check_at = min(self.check_at, self.now + CHECK_MS)
+
+    def _drop_unread(self, conns: list[Connection]) -> None:
+        for slow in conns:
+            self._log_closed(slow, f"its peer does not read {slow.stalled} bytes of responses")
+            self.drop(slow)
 
     def _log_closed(self, conn: Connection, reason: object) -> None:
         log.warning("%s: closed: %s", conn.peer, reason)
@@ -344,12 +348,12 @@ class Connections:
         conn.waiting.clear()
         conn.unsent = 0
         if conn.stalled:
-            self._unread.changed(conn, 0)
+            self._note_unread(conn, 0)
         if conn.half_received:
             self._half_received.changed(conn, 0)
             self._choose_read_size()
             self._read_on()
-        self._gone.append(conn.id)
+        self._events.append(Disconnected(conn.id))
         if conn.listener:
             self.quotas.closed(conn.listener, conn.address)
 
@@ -386,9 +390,10 @@ class Connections:
             self.drop(conn)
         return len(spared)
 
-    def take_gone(self) -> list[ConnId]:
-        gone, self._gone = self._gone, []
-        return gone
+    def take_events(self) -> list[Event]:
+        """What the node must know: connections that ended, and how much is unread."""
+        events, self._events = self._events, []
+        return events
 
     def close(self) -> None:
         for conn in self:

@@ -15,6 +15,15 @@ would delay other clients.
 """
 COSTLY_FOR_MS: Millis = 1_000
 
+SPARED_AT_ONCE = 16
+SILENT_MS: Millis = 250
+"""When descriptors run out, the host first closes clients that have sent no request within this
+time after they connected."""
+SPARED_IDLE_MS: Millis = 60_000
+"""If this is not enough, the host closes clients that have been idle for this long. Kafka clients
+reconnect.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -1,16 +1,26 @@
 """Bounds the memory of responses that peers do not read, over all connections together.
 
-Over the limit, a connection with unread responses is not read until its peer has read them all.
-Over twice the limit, the connections with the most unread bytes are closed.
+Over the limit, a connection with unread responses is not read until its peer has read them all, and
+the node begins no long request. A client that reads slowly is slowed down, as with Kafka, and not
+closed (F96). A peer that reads nothing for `PATIENCE_MS` meanwhile is closed, the one with the most
+unread bytes first. Over `LAST_RESORT` times the limit, the connections with the most unread bytes
+are closed at once.
 """
 
 from collections.abc import Iterable
 
+from tidelog.model.ids import Millis
 from tidelog.runtime.transport.connection import Connection
+
+PATIENCE_MS: Millis = 10_000
+LAST_RESORT = 4
+"""Long requests that have begun when the limit is reached are still answered. Their responses take
+up to 96 MB, so that clients that read do not reach the last resort.
+"""
 
 
 class UnreadResponses:
-    __slots__ = ("_bytes", "_most", "_per_connection", "per_connection")
+    __slots__ = ("_bytes", "_most", "_per_connection", "is_much", "per_connection")
 
     def __init__(self, most: int, per_connection: int) -> None:
         self._bytes = 0
@@ -18,26 +28,44 @@ class UnreadResponses:
         self._per_connection = per_connection
         self.per_connection = per_connection
         """A connection with more unsent bytes than this is not read."""
+        self.is_much = False
+        """Whether the limit is reached. It remains True until half of the limit is free."""
 
-    def changed(self, conn: Connection, unsent: int) -> None:
-        """Record the bytes that wait in a connection's queue; 0 if the queue need not wait."""
+    def changed(self, conn: Connection, unsent: int) -> bool:
+        """Record the bytes that wait in a connection's queue; 0 if the queue need not wait.
+
+        Returns whether `is_much` has changed.
+        """
         self._bytes += unsent - conn.stalled
         conn.stalled = unsent
+        was_much = self.is_much
         if self._bytes > self._most:
-            self.per_connection = 0
+            self.is_much, self.per_connection = True, 0
         elif 2 * self._bytes <= self._most:
-            self.per_connection = self._per_connection
+            self.is_much, self.per_connection = False, self._per_connection
+        return self.is_much is not was_much
 
     @property
     def is_far_over(self) -> bool:
-        return self._bytes > 2 * self._most
+        return self._bytes > LAST_RESORT * self._most
 
     def to_close(self, connections: Iterable[Connection]) -> list[Connection]:
         """The connections with the most unread bytes.
 
         When they are closed, the total is within the limit.
         """
-        too_much, slowest = self._bytes - self._most, []
+        return self._largest(connections, self._bytes - self._most)
+
+    def idle(self, connections: Iterable[Connection], now: Millis) -> list[Connection]:
+        """The connections that keep long requests waiting, because their peers read nothing."""
+        if not self.is_much:
+            return []
+        unread = (conn for conn in connections if conn.stalled)
+        silent = [conn for conn in unread if now - conn.active_at >= PATIENCE_MS]
+        return self._largest(silent, self._bytes - self._most // 2)
+
+    def _largest(self, connections: Iterable[Connection], too_much: int) -> list[Connection]:
+        slowest = []
         for conn in sorted(connections, key=lambda conn: conn.stalled, reverse=True):
             if too_much <= 0:
                 break

@@ -27,7 +27,7 @@ from tidelog.api.limits import NAMES
 from tidelog.api.listeners import ListenerKind
 from tidelog.api.registry import REGISTRY, Api
 from tidelog.model.errors import ErrorCode
-from tidelog.model.events import FrameReceived
+from tidelog.model.events import FrameReceived, ResponsesUnread
 from tidelog.model.outbound import RequestFailed, Send, StartReading, StopReading
 from tidelog.node.requests import requests
 from tidelog.protocol.fetch.request import FetchPartition, FetchRequest
@@ -118,6 +118,27 @@ def test_f63_others_are_served_while_a_long_request_is_worked_on() -> None:
     assert node.answer(other, BEAT).error_code is ErrorCode.not_coordinator
     node.settle()
     assert len(node.answer(long, find()).coordinators) == 10_000
+
+
+def test_f96_no_long_request_begins_while_much_is_unread() -> None:
+    node = Bench()
+    begun, waiting, other = node.connect(), node.connect(), node.connect()
+    node.ask(find("group"))  # creates the topic of the offsets
+    request = find(*(f"group-{number}" for number in range(5_000)))
+    node.send(begun, request)
+    node.pass_time(3)
+    node.tell(ResponsesUnread(is_much=True))
+    node.send(waiting, request)
+    node.pass_time(1_000)
+    assert node.sent[begun]
+    assert not node.sent[waiting]
+    node.send(other, BEAT)
+    assert node.sent[other]
+
+    node.tell(ResponsesUnread(is_much=False))
+    node.pass_time(1_000)
+
+    assert node.sent[waiting]
 
 
 def test_f63_a_connection_is_not_read_while_its_long_request_is_worked_on() -> None:
