@@ -265,7 +265,7 @@ LOG_KEYS = (
     int32(
         "producer.id.expiration.ms",
         86400000,
-        "How long an idle producer id is kept; only the value in the file is used.",
+        "How long an idle producer id is kept.",
         at_least(1),
         scope=CLUSTER_WIDE,
     ),

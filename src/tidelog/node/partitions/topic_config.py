@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidelog.config.settings import BrokerSettings
-from tidelog.controller.configs.effective import topic_defaults, with_overrides
+from tidelog.controller.configs.effective import broker_value, topic_defaults, with_overrides
 from tidelog.controller.image.image import TOPIC_RESOURCE, ClusterImage
 from tidelog.log.config import LARGEST_BATCH, LogConfig
-from tidelog.model.ids import NodeId
+from tidelog.model.ids import Millis, NodeId
 from tidelog.node.partitions.replica import Throttling
+
+PRODUCER_ID_EXPIRATION = "producer.id.expiration.ms"
 
 
 class TopicConfig:
@@ -16,7 +18,7 @@ class TopicConfig:
 
     __slots__ = ("_throttled_followers", "_throttled_leaders", "log", "min_insync_replicas")
 
-    def __init__(self, values: Mapping[str, Any], settings: BrokerSettings) -> None:
+    def __init__(self, values: Mapping[str, Any], producer_id_expiration_ms: Millis) -> None:
         self.min_insync_replicas: int = values["min.insync.replicas"]
         self._throttled_leaders = frozenset(values["leader.replication.throttled.replicas"])
         self._throttled_followers = frozenset(values["follower.replication.throttled.replicas"])
@@ -36,7 +38,7 @@ class TopicConfig:
             message_timestamp_after_max_ms=values["message.timestamp.after.max.ms"],
             cleanup_policy=frozenset(values["cleanup.policy"]),
             file_delete_delay_ms=values["file.delete.delay.ms"],
-            producer_id_expiration_ms=settings.producer_id_expiration_ms,
+            producer_id_expiration_ms=producer_id_expiration_ms,
         )
 
     def throttling(self, partition: int, broker: NodeId) -> Throttling:
@@ -53,14 +55,19 @@ class TopicConfigs:
         self._settings = settings
         self._seen: Mapping[tuple[int, str], Mapping[str, str]] | None = None
         self._values: Mapping[str, Any] = {}
+        self._producer_id_expiration_ms: Millis = settings.producer_id_expiration_ms
         self._default: TopicConfig | None = None
 
     def of(self, image: ClusterImage, topic: str) -> TopicConfig:
         if self._default is None or self._seen is not image.configs:
             self._seen = image.configs
             self._values = topic_defaults(image, self._settings)
-            self._default = TopicConfig(self._values, self._settings)
+            expiration = broker_value(image, self._settings, PRODUCER_ID_EXPIRATION)
+            assert isinstance(expiration, int)
+            self._producer_id_expiration_ms = expiration
+            self._default = TopicConfig(self._values, expiration)
         overrides = image.config(TOPIC_RESOURCE, topic)
         if not overrides:
             return self._default
-        return TopicConfig(with_overrides(self._values, overrides), self._settings)
+        values = with_overrides(self._values, overrides)
+        return TopicConfig(values, self._producer_id_expiration_ms)
