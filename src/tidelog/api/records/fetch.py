@@ -59,7 +59,7 @@ def handle(request: Request) -> Handling:
         plan = request.fetch_sessions.plan(message, uses_ids, request.now)
     if plan.error is not ErrorCode.none:
         return FetchResponse(error=plan.error)
-    if plan.session is not None:
+    if message.rack_id and plan.session is not None:
         plan.session.image_seen(request.image.offset)
     asked = plan.asked()
     if len(asked) > MANY:

@@ -85,7 +85,6 @@ class FetchSession(SessionWatch[CachedPartition]):
         "_asker",
         "_image_offset",
         "_places",
-        "_rack_id",
         "epoch",
         "id",
         "is_privileged",
@@ -103,7 +102,6 @@ class FetchSession(SessionWatch[CachedPartition]):
         """Whether the session belongs to a follower, so that it may evict a consumer's session."""
         self.last_used: Millis = 0
         self.partitions: dict[Key, CachedPartition] = {}
-        self._rack_id = ""
         self._image_offset: Offset = NO_OFFSET
         self._asker: tuple[object, ...] = ()
         self._places = count()
@@ -139,14 +137,13 @@ class FetchSession(SessionWatch[CachedPartition]):
             self.release()
             self._asker = asker
             self.replica, self.fetched_at = request.replica_id, -1
-            self._rack_id = request.rack_id
 
     def image_seen(self, offset: Offset) -> None:
-        """If the reader has a rack, visit all partitions after a change of the metadata.
+        """Visit all partitions after a change of the metadata, for a reader with a rack.
 
         The nearest replica may be another one then.
         """
-        if self._rack_id and offset != self._image_offset:
+        if offset != self._image_offset:
             self._image_offset = offset
             for cached in self.partitions.values():
                 cached.mark()

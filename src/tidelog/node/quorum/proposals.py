@@ -41,6 +41,8 @@ class Proposals:
         self._appended = appended
         self._pending: deque[tuple[Offset, ClusterImage]] = deque()
         """The images after appended records, each with the end of its records."""
+        self.newest: ClusterImage | None = None
+        """The image after all appended records; None if all of them are committed."""
         self._waiting: deque[tuple[Offset, Committed]] = deque()
         self._writing: Steps[None] | None = None
         """The decision that is being written in slices."""
@@ -48,11 +50,6 @@ class Proposals:
         """The callback of that decision."""
         self._turns: deque[Callable[[], None]] = deque()
         self._is_timed = False
-
-    @property
-    def newest(self) -> ClusterImage | None:
-        """The image after all appended records; None if all of them are committed."""
-        return self._pending[-1][1] if self._pending else None
 
     def in_turn(self, decide: Callable[[], None]) -> None:
         """Call `decide` at once, or after the decision that is being written."""
@@ -80,6 +77,7 @@ class Proposals:
     def add(self, end: Offset, image: ClusterImage, done: Committed) -> None:
         """Add a batch that is in the log now."""
         self._pending.append((end, image))
+        self.newest = image
         self._waiting.append((end, done))
         self._appended()
 
@@ -101,6 +99,8 @@ class Proposals:
         image = None
         while self._pending and self._pending[0][0] <= to:
             image = self._pending.popleft()[1]
+        if not self._pending:
+            self.newest = None
         return image
 
     def answer(self, applied: Offset) -> None:
@@ -113,6 +113,7 @@ class Proposals:
         waiting, self._waiting = self._waiting, deque()
         unwritten, self._unwritten, self._writing = self._unwritten, None, None
         self._pending.clear()
+        self.newest = None
 
         def answer(high_watermark: Offset) -> None:
             for end, done in waiting:

@@ -104,29 +104,22 @@ class Quorum:
         )
         log.subscribe(self.flushed)
         self._proposals = proposals.Proposals(log, clock, timers, ready, self._serving.wake)
+        self.in_turn = self._proposals.in_turn
+        self.when_committed = self._proposals.when_committed
+        image = restored or ClusterImage(cluster_id=cluster_id)
         self._committed = CommittedImage(
-            restored or ClusterImage(cluster_id=cluster_id),
-            log,
-            self._proposals,
-            clock,
-            timers,
-            self._advanced,
-            listener.topic_removed,
+            image, log, self._proposals, clock, timers, self._advanced, listener.topic_removed
         )
         self._was_in_doubt = machine.is_in_doubt
         self.was_whole = not machine.is_in_doubt
         """Whether the node started with all metadata of its last run."""
         self._leading: LeaderEpoch = NO_EPOCH
-        self._is_active = False
+        self.is_active = False
+        """Whether this node is the active controller."""
         self._behind: list[tuple[Offset, Callable[[], None]]] = []
         self._questions: dict[int, tuple[Any, Resume]] = {}
         self._tickets = count(1)
         self._alarm: Timer | None = None
-
-    @property
-    def is_active(self) -> bool:
-        """Whether this node is the active controller."""
-        return self._is_active
 
     @property
     def has_peers(self) -> bool:
@@ -186,10 +179,6 @@ class Quorum:
 
     # -- called by the controller ------------------------------------------------------------------
 
-    def in_turn(self, decide: Callable[[], None]) -> None:
-        """Call `decide` when the pending image contains all earlier decisions: mostly at once."""
-        self._proposals.in_turn(decide)
-
     def propose(
         self, records: Sequence[MetadataRecord], done: Callable[[ClusterImage | None], None]
     ) -> None:
@@ -197,12 +186,12 @@ class Quorum:
 
         `done` gets the image after the batch when it is committed, or None if leadership is lost.
         """
-        assert self._is_active
+        assert self.is_active
         self._proposals.propose(self.pending_image, records, self._leading, done)
 
     def change_voters(self, voters: VoterSet, done: Callable[[bool], None]) -> None:
         """Append this voter set; `done` gets True when it is committed."""
-        assert self._is_active
+        assert self.is_active
         # If this change waited for its turn, a second one could be accepted meanwhile.
         self._proposals.finish_writing()
         end = self._log.append_voters(voters, self._leading, self._clock.wall)
@@ -220,10 +209,6 @@ class Quorum:
         self._network.voters_changed(machine.voters, known.latest)
         self.step(VotersChanged(*new))
         self._listener.voters_changed()
-
-    def when_committed(self, done: Callable[[bool], None]) -> None:
-        """Call `done` when all records that are pending now are committed, perhaps already."""
-        self._proposals.when_committed(done)
 
     def when_applied(self, high_watermark: Offset, done: Callable[[], None]) -> None:
         """Call `done` when this node's image reaches a high watermark, whichever node leads."""
@@ -351,7 +336,7 @@ class Quorum:
 
     def _lose_leadership(self) -> None:
         self._leading = NO_EPOCH
-        self._is_active = False
+        self.is_active = False
         answer = self._proposals.drop()
         self._listener.leadership_lost()
         answer(self.high_watermark)
@@ -363,8 +348,8 @@ class Quorum:
             self._current.change_to(self.image.visible, by_records=True)
         applied_end = self._committed.applied_end
         is_level = applied_end >= self.high_watermark
-        if self._leading != NO_EPOCH and not self._is_active and is_level:
-            self._is_active = True
+        if self._leading != NO_EPOCH and not self.is_active and is_level:
+            self.is_active = True
             self._listener.leadership_taken(self._leading)
         self._proposals.answer(applied_end)
         self._serving.wake()
