@@ -39,6 +39,25 @@ def setting(
     return field(default=default, metadata=metadata)
 
 
+MOST_CLUSTERING_COLUMNS = 4
+
+
+def clustering(listed: str) -> tuple[str, ...]:
+    """The columns of --cluster-by."""
+    columns = tuple(filter(None, map(str.strip, listed.split(","))))
+    check_clustering(columns)
+    return columns
+
+
+def check_clustering(columns: Sequence[str]) -> None:
+    """Raise ValueError if a table cannot be clustered by so many columns, or by one twice."""
+    if len(columns) > MOST_CLUSTERING_COLUMNS or len(set(columns)) < len(columns):
+        raise ValueError(
+            f"a table is clustered by at most {MOST_CLUSTERING_COLUMNS} different columns, not by "
+            f"{', '.join(columns)}"
+        )
+
+
 def like(kind: type["SparkSettings"], name: str) -> Any:
     """A field with the default and the help text of another job's setting."""
     (found,) = (one for one in dataclasses.fields(kind) if one.name == name)

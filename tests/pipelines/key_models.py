@@ -65,13 +65,13 @@ VALIDITY = {
 }
 
 
-def table(spark: SparkSession, path: Path, mode: str) -> list[tuple[Any, ...]]:
-    """The same columns of the real table. DuckDB reads them from the table's files."""
+def table(spark: SparkSession, path: Path, mode: str, where: str = "true") -> list[tuple[Any, ...]]:
+    """The same columns of the table, which DuckDB reads from its files."""
     files: Sequence[str] = spark.read.format("delta").load(str(path)).inputFiles()
     if not files:
         return []
     with duckdb.connect() as reader:
         return reader.execute(
             f'SELECT key, partition, "offset", value.n{VALIDITY[mode]} '
-            f"FROM read_parquet({list(files)!r}) ORDER BY ALL"
+            f"FROM read_parquet({list(files)!r}) WHERE {where} ORDER BY ALL"
         ).fetchall()

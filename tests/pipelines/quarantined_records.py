@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from pyspark.sql import Row, SparkSession
 
-from tidelog_pipelines.sinks.tables import Batch, DeltaTables
+from tidelog_pipelines.sinks.delta_tables import DeltaTables
+from tidelog_pipelines.sinks.tables import Batch
 
 COLUMNS = (
     "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, key BINARY, value BINARY, "

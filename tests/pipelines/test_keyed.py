@@ -15,9 +15,11 @@ from tests.pipelines.quarantined_records import TIME, Bad, Lake
 
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs import replay
-from tidelog_pipelines.sinks import deletes, keyed, merges
+from tidelog_pipelines.sinks import deletes, keyed
+from tidelog_pipelines.sinks.delta_tables import DeltaTables
+from tidelog_pipelines.sinks.destinations import Destination, destination
 from tidelog_pipelines.sinks.modes import HISTORY, UPSERT, Mode
-from tidelog_pipelines.sinks.tables import DeltaTables
+from tidelog_pipelines.sinks.tables import Layout
 from tidelog_pipelines.transformations.values.decoding import Json, Text, decoded, with_deletes
 
 RECORD = (
@@ -25,20 +27,26 @@ RECORD = (
     "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
 )
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+OWN = destination("t")
 BAD_VALUES = ("{", "three")
 
 
 class Keyed:
     """The table `t`, whose rows change by key."""
 
-    def __init__(self, spark: SparkSession, out: Path, mode: str) -> None:
-        self._spark, self._out, self._mode = spark, out, mode
+    def __init__(self, spark: SparkSession, out: Path, mode: str, at: Destination = OWN) -> None:
+        self._spark, self._out, self._mode, self._at = spark, out, mode, at
         self.tables = DeltaTables(spark, str(out))
 
     def apply(self, batch: Sequence[Raw], columns: str = "n BIGINT") -> keyed.Applied:
         rows = [
             (
-                *("t", one.partition, one.offset, EPOCH + timedelta(milliseconds=one.millis)),
+                *(
+                    self._at.topic,
+                    one.partition,
+                    one.offset,
+                    EPOCH + timedelta(milliseconds=one.millis),
+                ),
                 None if one.key is None else one.key.encode(),
                 None if one.value is None else one.value.encode(),
                 None,
@@ -48,12 +56,16 @@ class Keyed:
         kind = StructType.fromDDL(columns)
         assert isinstance(kind, StructType)
         records = with_deletes(self._spark.createDataFrame(rows, RECORD))
-        examined = decoded(records, Text(is_required=True), Json(kind))
-        target = keyed.Target("t", "tables/t", Mode(self._mode), ())
+        also = self._at.topic_column
+        examined = decoded(records, Text(is_required=True), Json(kind), also)
+        target = keyed.Target(self._at, Mode(self._mode), Layout())
         return keyed.apply(self.tables, target, self.tables.rows("tables/t"), examined)
 
     def rows(self) -> list[tuple[Any, ...]]:
-        return table(self._spark, self._out / "tables" / "t", self._mode)
+        path = self._out / "tables" / "t"
+        if self._at.is_shared:
+            return table(self._spark, path, self._mode, f"topic = '{self._at.topic}'")
+        return table(self._spark, path, self._mode)
 
     def deletes(self) -> list[Row]:
         found = self.tables.rows(deletes.name_of("t"))
@@ -117,15 +129,29 @@ def test_the_table_is_the_same_for_every_cut_and_after_a_kill(
     assert in_parts.rows() == expected
 
 
+@pytest.mark.parametrize("mode", [UPSERT, HISTORY])
+def test_topics_with_equal_keys_and_offsets_share_a_table(
+    spark: SparkSession, tmp_path: Path, mode: str
+) -> None:
+    dice = random.Random(12)
+    topics = {name: random_records(dice, 40) for name in "ab"}
+    found = {one: Keyed(spark, tmp_path, mode, destination(one, "t")) for one in topics}
+    for first, last in ((0, 25), (20, 40)):  # some records are read twice
+        for name, records in topics.items():
+            found[name].apply(records[first:last])
+    for name, records in topics.items():
+        assert found[name].rows() == MODELS[mode](records)
+
+
 def _kill_before_the_table_changes(patched: pytest.MonkeyPatch) -> None:
-    merge = merges.merge
+    merge = DeltaTables.merge
 
-    def killed(spark: Any, path: str, *more: Any) -> Any:
-        if "/tables/" in path:
+    def killed(tables: DeltaTables, name: str, *more: Any) -> Any:
+        if name.startswith("tables/"):
             raise JobFailed("killed")
-        return merge(spark, path, *more)
+        return merge(tables, name, *more)
 
-    patched.setattr(merges, "merge", killed)
+    patched.setattr(DeltaTables, "merge", killed)
 
 
 def test_a_new_value_leaves_nothing_of_the_old_one(spark: SparkSession, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_a_history_has_the_columns_of_the_rows_and_their_validity() -> None:
 def test_tables_whose_rows_change_by_key_are_not_partitioned_by_date() -> None:
     def columns(**options: str) -> tuple[str, ...]:
         found = ingest.IngestSettings(topics="t", out="o", **options)  # type: ignore[arg-type]
-        return ingest.plan(found).partition_by
+        return ingest.plan(found).layout.partition_by
 
     assert columns() == columns(mode="upsert", partition_by="date") == ("date",)
     assert columns(mode="upsert") == columns(mode="history") == columns(partition_by="none") == ()

@@ -16,7 +16,8 @@ from tests.pipelines import records
 from tidelog.testing import Cluster
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs import ingest, query
-from tidelog_pipelines.sinks.tables import Batch, DeltaTables
+from tidelog_pipelines.sinks.delta_tables import DeltaTables
+from tidelog_pipelines.sinks.tables import Batch
 
 LONG_MAX = 2**63 - 1
 MEGABYTE = 1 << 20

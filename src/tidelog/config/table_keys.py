@@ -14,6 +14,12 @@ _KEYS = (
         False,
         "Whether `tidelog tables run` writes the records of the topic to a table.",
     ),
+    strings(
+        "tidelog.table.cluster.by",
+        "",
+        "The columns that cluster the files of the table, such as `key` or `value.id`; such a "
+        "table is not partitioned.",
+    ),
     string(
         "tidelog.table.mode",
         "append",

@@ -8,6 +8,7 @@ from pyspark.sql import functions as f
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs.ingest import IngestSettings, plan
 from tidelog_pipelines.jobs.value_columns import ValueColumns
+from tidelog_pipelines.sinks.destinations import destination
 from tidelog_pipelines.sinks.no_tables import NoTables
 from tidelog_pipelines.sinks.tables import Batch
 from tidelog_pipelines.transformations.values.decoding import decoded, quarantined, table_rows
@@ -44,7 +45,7 @@ def decode(records: DataFrame, settings: IngestSettings) -> Decoded:
         )
     found = as_kafka_has_them(records)
     tables = NoTables(records.sparkSession, "")
-    value, _ = ValueColumns(chosen, tables).prepare("", found, Batch("decode", 0))
+    value, _ = ValueColumns(chosen, tables).prepare(destination(""), found, Batch("decode", 0))
     return Decoded(
         table_rows(decoded(found, chosen.key, value, also=("topic",))),
         quarantined(found, chosen.key, value),

@@ -1,4 +1,4 @@
-"""`ingest`: writes topics to tables, one table per topic, each record exactly once.
+"""`ingest`: writes topics to tables, one per topic or one for all, each record exactly once.
 
 --out contains the directories `tables/TOPIC`, `quarantine` and `checkpoint`.
 """
@@ -11,20 +11,30 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidelog_pipelines import failures, streams
-from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs.ingest_metrics import served
 from tidelog_pipelines.jobs.ingestion import Ingestion, compact
 from tidelog_pipelines.jobs.plan import Plan
+from tidelog_pipelines.jobs.resuming import resume
 from tidelog_pipelines.jobs.summary import INTERRUPTED, summarized
 from tidelog_pipelines.jobs.value_columns import UNWRAPPED
 from tidelog_pipelines.jobs.value_formats import ValueSource, registry_plan, value_format
 from tidelog_pipelines.session import spark_session
-from tidelog_pipelines.settings import KafkaSettings, check_times, located, parse, setting
+from tidelog_pipelines.settings import (
+    KafkaSettings,
+    check_times,
+    clustering,
+    located,
+    parse,
+    setting,
+)
+from tidelog_pipelines.sinks.catalogs import require_lasting, require_schema
 from tidelog_pipelines.sinks.claims import claimed, turn
+from tidelog_pipelines.sinks.destinations import check_name, destination
+from tidelog_pipelines.sinks.formats import CHANGING, FORMATS
 from tidelog_pipelines.sinks.group_offsets import GroupOffsets
 from tidelog_pipelines.sinks.identities import Identities
 from tidelog_pipelines.sinks.modes import APPEND, MODES
-from tidelog_pipelines.sinks.tables import FORMATS
+from tidelog_pipelines.sinks.tables import Layout
 from tidelog_pipelines.sources.checkpoint import Checkpoint, parse_ends
 from tidelog_pipelines.sources.kafka import Subscription, Topics, stream
 from tidelog_pipelines.sources.registry import Registry, RegistryClient
@@ -33,8 +43,9 @@ from tidelog_pipelines.transformations.values.decoding import Raw, Text
 from tidelog_pipelines.transformations.values.strict_json import DEFAULT_LIMITS, MOST_DEPTH, Limits
 
 ABOUT = """\
-Write the records of topics to tables, one per topic, each record exactly once, even if this job or
-a broker is killed (kill -9), or if all records are read again. Values are decoded whole; records
+Write the records of topics to tables, one per topic or one for all (--table), each record exactly
+once, even if this job or a broker is killed (kill -9), or if all records are read again. Values are
+decoded whole; records
 that cannot be decoded go to the quarantine, with the reason. Offsets are also committed to a
 consumer group, so that its lag is visible.
 """
@@ -45,6 +56,12 @@ class IngestSettings(KafkaSettings):
     topics: str = setting("", metavar="NAME,...", meaning="the topics to read")
     pattern: str = setting("", metavar="REGEX", meaning="or all topics whose whole name matches")
     out: str = setting(metavar="DIR", meaning="the directory of the tables and all other output")
+    table: str = setting(
+        "",
+        metavar="NAME",
+        meaning="one table for the records of all topics, with the topic in a column: a name in "
+        "--out, or of a catalog such as main.sales.orders; each topic has its own, if left out",
+    )
     format: str = setting("delta", choices=tuple(FORMATS), meaning="the format of the tables")
     value_format: str = setting(
         "json",
@@ -127,7 +144,12 @@ class IngestSettings(KafkaSettings):
         "auto",
         choices=("auto", "date", "partition", "none"),
         meaning="the column that partitions the files of a new Delta table; auto is date, and none "
-        "if rows change by key",
+        "if rows change by key or with --cluster-by",
+    )
+    cluster_by: str = setting(
+        "",
+        metavar="COLUMN,...",
+        meaning="cluster the tables by these columns, such as key or value.id, once they have them",
     )
     mode: str = setting(
         APPEND,
@@ -172,15 +194,27 @@ class IngestSettings(KafkaSettings):
                 "--starting-offsets is earliest, latest, or JSON such as "
                 f'{{"orders":{{"0":23}}}}, not {self.starting_offsets!r}'
             )
-        if self.format == "parquet" and self.partition_by not in ("auto", "date"):
-            raise ValueError("--partition-by needs --format delta")
+        self._check_table()
         self._check_mode()
         if self.dead_letter_topic and self.subscription.covers(self.dead_letter_topic):
             raise ValueError("--dead-letter-topic is one of the topics that the job reads")
         check_times(every=self.every)
 
+    def _check_table(self) -> None:
+        if self.table:
+            check_name(self.table)
+        columns = clustering(self.cluster_by)
+        if columns and self.partition_by not in ("auto", "none"):
+            raise ValueError("--cluster-by and --partition-by exclude each other: give one of them")
+        if self.format in CHANGING:
+            return
+        if columns or self.partition_by not in ("auto", "date"):
+            raise ValueError("--partition-by and --cluster-by need --format delta")
+        if "." in self.table:
+            raise ValueError("a --table of a catalog needs --format delta")
+
     def _check_mode(self) -> None:
-        if self.mode != APPEND and self.format == "parquet":
+        if self.mode != APPEND and self.format not in CHANGING:
             raise ValueError(f"--mode {self.mode} needs --format delta")
         if self.envelope == NO_ENVELOPE:
             return
@@ -194,13 +228,13 @@ class IngestSettings(KafkaSettings):
             raise ValueError(f"--envelope {self.envelope} is for {UNWRAPPED}")
 
     @property
-    def partition_columns(self) -> tuple[str, ...]:
-        """The columns that partition new tables."""
-        # In a table by key, the date of a row changes with each new record of the key. A partition
-        # by date would make the row move.
-        automatic = "date" if self.mode == APPEND else "none"
+    def layout(self) -> Layout:
+        """How the files of new tables are arranged."""
+        clustered = clustering(self.cluster_by)
+        # The date of a row changes with its record, so rows would move between the partitions.
+        automatic = "date" if self.mode == APPEND and not clustered else "none"
         chosen = automatic if self.partition_by == "auto" else self.partition_by
-        return () if chosen == "none" else (chosen,)
+        return Layout(() if chosen == "none" else (chosen,), clustered)
 
     @property
     def limits(self) -> Limits:
@@ -247,6 +281,7 @@ def ingest(settings: IngestSettings) -> int:
     with claimed(located(settings.out)):
         spark = spark_session(settings, "ingest")
         try:
+            require_lasting(spark, settings.table)
             run_claimed(spark, settings)
         finally:
             spark.stop()
@@ -277,7 +312,8 @@ def run(
 def run_claimed(
     spark: SparkSession, settings: IngestSettings, caller: streams.Caller = streams.COMMAND
 ) -> bool:
-    """The same as `run`, but the caller has already claimed --out."""
+    """As `run`, for a caller that has claimed --out."""
+    require_schema(spark, settings.table)
     checkpoint = Checkpoint(spark, settings.checkpoint_path)
     tables = FORMATS[settings.format](spark, located(settings.out))
     offsets = GroupOffsets(settings, settings.group) if settings.group else None
@@ -294,7 +330,7 @@ def run_claimed(
         served(spark, settings.metrics_port, settings.query_name, ingestion),
     ):
         try:
-            identities = Identities(tables, Topics(settings))
+            identities = Identities(tables, Topics(settings), settings.table)
             if refusal := resume(checkpoint, settings.subscription, identities, offsets):
                 caller.report(f"tidelog: {refusal}")
             is_complete = streams.run(
@@ -310,7 +346,8 @@ def run_claimed(
                 offsets.close()
         if settings.once and settings.compact_every:
             with turn(located(settings.out)):
-                compact(tables, list(checkpoint.committed_ends()))
+                ends = checkpoint.committed_ends()
+                compact(tables, [destination(topic, settings.table) for topic in ends])
     return is_complete
 
 
@@ -332,30 +369,6 @@ def start(spark: SparkSession, settings: IngestSettings, ingestion: Ingestion) -
     return writer.trigger(processingTime=settings.every).start()
 
 
-def resume(
-    checkpoint: Checkpoint,
-    subscription: Subscription,
-    identities: Identities,
-    offsets: GroupOffsets | None,
-) -> str | None:
-    """Check that the checkpoint belongs to this job, and commit offsets that a killed run left.
-
-    -> the reason if the offsets could not be committed, otherwise None.
-    """
-    if checkpoint.last_committed() is None:
-        return None
-    ends = checkpoint.committed_ends()
-    foreign = [topic for topic in ends if not subscription.covers(topic)]
-    if foreign or not ends:
-        of = f"one that reads {', '.join(foreign)}" if foreign else "one that reads no topics"
-        raise JobFailed(
-            f"the checkpoint {checkpoint.path} belongs to another query, {of}; give this one a "
-            "separate --out or --checkpoint."
-        )
-    identities.check(list(ends))
-    return offsets.commit(ends) if offsets else None
-
-
 def plan(settings: IngestSettings) -> Plan:
     """The settings with formats and schemas in place of their names."""
     return Plan(
@@ -371,7 +384,8 @@ def plan(settings: IngestSettings) -> Plan:
         limits=settings.limits,
         most_fields=settings.max_fields,
         dead_letter_topic=settings.dead_letter_topic,
-        partition_by=settings.partition_columns,
+        layout=settings.layout,
+        table=settings.table,
         mode=settings.mode,
         envelope=settings.envelope,
     )

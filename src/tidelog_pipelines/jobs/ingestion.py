@@ -1,14 +1,13 @@
-"""Writes the micro-batches of `ingest`: each topic's records to its table, bad ones to quarantine.
+"""Writes the micro-batches of `ingest`: a topic's records to its table, bad ones to quarantine.
 
-Two checks ensure that a record is written only once. (1) A batch that is run again covers the same
-records and has the same number, which the table recognises. (2) A record is left out if another
-checkpoint or another decoder has already written its partition and offset to the table or to
-quarantine. After the first batch of a run, the second check costs nothing as long as each batch
-begins where the table ends. Tables whose rows change by key need neither check: see
-`sinks/keyed.py`.
+A record is written once for two reasons. (1) A batch that is run again covers the same records, and
+the table recognises it. (2) Records that another checkpoint or another decoder has written, to the
+table or to quarantine, are left out, by topic, partition and offset. After the first batch of a
+run, the second check costs nothing while batches begin where the table ends. Tables whose rows
+change by key need neither: `sinks/keyed.py`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -20,14 +19,25 @@ from pyspark.sql.types import StructType
 from tidelog_pipelines import streams
 from tidelog_pipelines.failures import JobFailed, cause
 from tidelog_pipelines.jobs import isolation
-from tidelog_pipelines.jobs.plan import Plan, decoder_of, key_of, table_of, target_of
+from tidelog_pipelines.jobs.plan import Plan, decoder_of, destination_of, key_of, target_of
 from tidelog_pipelines.jobs.value_columns import ValueColumns
 from tidelog_pipelines.sinks import dead_letters, deletes, keyed, replayed
 from tidelog_pipelines.sinks.claims import turn
 from tidelog_pipelines.sinks.columns import check_columns
+from tidelog_pipelines.sinks.destinations import Destination
+from tidelog_pipelines.sinks.formats import FORMATS
 from tidelog_pipelines.sinks.identities import Identities
 from tidelog_pipelines.sinks.modes import APPEND, Mode, check_mode
-from tidelog_pipelines.sinks.tables import FORMATS, RECORD, Batch, Tables, unseen, within
+from tidelog_pipelines.sinks.quarantine import QUARANTINE
+from tidelog_pipelines.sinks.tables import (
+    RECORD,
+    Batch,
+    ChangingTables,
+    Layout,
+    Tables,
+    unseen,
+    within,
+)
 from tidelog_pipelines.sources.checkpoint import Checkpoint, Span
 from tidelog_pipelines.sources.kafka import Topics, earliest, table_of_spans
 from tidelog_pipelines.sources.unreadable import unreadable
@@ -41,7 +51,6 @@ from tidelog_pipelines.transformations.values.decoding import (
     with_deletes,
 )
 
-QUARANTINE = "quarantine"
 IN_QUARANTINE = ("topic", *RECORD)
 
 
@@ -52,12 +61,16 @@ class RecordsExpired(JobFailed):
 class Part(NamedTuple):
     """The records of one topic in a batch."""
 
-    topic: str
+    at: Destination
     records: DataFrame
     spans: list[Span]
     batch: Batch
     unreadable: DataFrame | None = None
     """Quarantine rows for the records that Spark cannot read."""
+
+    @property
+    def topic(self) -> str:
+        return self.at.topic
 
 
 @dataclass
@@ -71,7 +84,9 @@ class QueryRun:
     columns: dict[str, ValueColumns] = field(default_factory=dict)
     """By topic. All topics without their own plan share the entry ""."""
     ends: dict[str, dict[int, int]] = field(default_factory=dict)
-    """By table and partition, the offset after the last row. Quarantine has one entry per topic."""
+    """By topic and partition, the offset after the last row in its table, or in quarantine."""
+    clustered: set[str] = field(default_factory=set)
+    """The tables whose clustering is as chosen."""
 
 
 class Ingestion:
@@ -120,7 +135,8 @@ class Ingestion:
             for (topic, found), plan in zip(spans.items(), plans, strict=True):
                 of_topic = records.where(f.col("topic") == topic) if len(covered) > 1 else records
                 decoder = batch._replace(decoder=decoder_of(plan))
-                self._write_part(run, Part(topic, of_topic, found, decoder))
+                at = destination_of(plan, topic)
+                self._write_part(run, Part(at, of_topic, found, decoder))
         finally:
             if is_reread:
                 records.unpersist()
@@ -144,7 +160,7 @@ class Ingestion:
         if self._plan.skips_deleted:
             self._check_expired(spans)
         if self._plan.compact_every and (number + 1) % self._plan.compact_every == 0:
-            compact(run.tables, list(spans))
+            compact(run.tables, [destination_of(self._plan, topic) for topic in spans])
 
     def _check_expired(self, spans: dict[str, list[Span]]) -> None:
         """Raise if records have expired.
@@ -164,7 +180,7 @@ class Ingestion:
     def _begin(self, spark: SparkSession) -> QueryRun:
         tables = FORMATS[self._plan.format](spark, self._plan.out)
         checkpoint = Checkpoint(spark, self._plan.checkpoint)
-        identities = Identities(tables, Topics(self._plan.kafka))
+        identities = Identities(tables, Topics(self._plan.kafka), self._plan.table)
         return QueryRun(tables, checkpoint, identities, checkpoint.query_id())
 
     def _columns_of(self, run: QueryRun, topic: str) -> ValueColumns:
@@ -216,29 +232,39 @@ class Ingestion:
         )
 
     def _write_topic(self, run: QueryRun, part: Part) -> None:
-        name, plan = table_of(part.topic), self._plan_of(part.topic)
-        if plan.mode != APPEND:
+        plan = self._plan_of(part.topic)
+        if plan.mode == APPEND:
+            self._append(run, part, plan)
+        else:
             self._apply(run, part, plan)
-            return
-        columns = self._columns_of(run, part.topic)
-        value, existing = columns.prepare(part.topic, part.records, part.batch)
-        rows = table_rows(decoded(part.records, plan.key, value))
+        if plan.layout.cluster_by and part.at.table not in run.clustered:
+            tables = _changing(run)
+            if tables.cluster(part.at.table, plan.layout.cluster_by):
+                run.clustered.add(part.at.table)
+
+    def _append(self, run: QueryRun, part: Part, plan: Plan) -> None:
+        """Add a row for each of these records."""
+        at, columns = part.at, self._columns_of(run, part.topic)
+        value, existing = columns.prepare(at, part.records, part.batch)
+        rows = table_rows(decoded(part.records, plan.key, value, also=at.topic_column))
         old = None
-        # An earlier run may have written a part of this run's first batch with another decoder.
-        may_be_written = name not in run.ends
+        # An earlier run may have begun the first batch of this one, with another decoder.
+        may_be_written = part.topic not in run.ends
         if existing is not None:
+            at.check(existing.schema)
             check_mode(part.topic, existing.schema, Mode())
             check_columns(part.topic, existing.schema, rows.schema)
-            if self._overlaps(run, name, existing, part.spans):
+            if self._overlaps(run, part, existing):
                 may_be_written = True
-                old = run.tables.not_of(existing, part.batch).where(within(part.spans))
+                before = run.tables.not_of(at.of_topic(existing), part.batch)
+                old = before.where(within(part.spans))
                 rows = unseen(rows, old)
         if may_be_written and (bad := self._in_quarantine(run, part)) is not None:
             rows = unseen(rows, bad)
-        by = plan.partition_by if existing is None else ()
-        written = run.tables.append(name, rows, part.batch, by=by)
+        layout = plan.layout if existing is None else Layout()
+        written = run.tables.append(at.table, rows, part.batch, at.part, layout)
         self.rows += written
-        ends = run.ends.setdefault(name, {})
+        ends = run.ends.setdefault(part.topic, {})
         for span in part.spans:
             ends[span.partition] = max(span.end, ends.get(span.partition, 0))
         if written < sum(span.end - span.start for span in part.spans):
@@ -249,12 +275,12 @@ class Ingestion:
     def _apply(self, run: QueryRun, part: Part, plan: Plan) -> None:
         """Apply these records to the rows of their keys."""
         columns = self._columns_of(run, part.topic)
-        value, existing = columns.prepare(part.topic, part.records, part.batch)
-        examined = decoded(with_deletes(part.records), key_of(plan), value)
+        value, existing = columns.prepare(part.at, part.records, part.batch)
+        also = part.at.topic_column
+        examined = decoded(with_deletes(part.records), key_of(plan), value, also)
         if (bad := self._quarantined_before(run, part)) is not None:
             examined = unseen(examined, bad)
-        target = target_of(plan, part.topic)
-        applied = keyed.apply(run.tables, target, existing, examined)
+        applied = keyed.apply(_changing(run), target_of(plan, part.at), existing, examined)
         self.rows += applied.changed
         if applied.refused or part.unreadable is not None:
             moved = replayed.of_topic(run.tables, part.topic, part.spans)
@@ -294,11 +320,17 @@ class Ingestion:
         of_topic = run.tables.not_of(existing, part.batch).where(f.col("topic") == part.topic)
         return of_topic.where(within(part.spans))
 
-    def _overlaps(self, run: QueryRun, name: str, existing: DataFrame, spans: list[Span]) -> bool:
-        """Whether a batch covers offsets that the table may already have."""
-        if name not in run.ends:
-            run.ends[name] = _ends(existing)
-        return _begin_before(run.ends[name], spans)
+    def _overlaps(self, run: QueryRun, part: Part, existing: DataFrame) -> bool:
+        """Whether a batch begins before the last record of the topic in the table."""
+        if part.topic not in run.ends:
+            run.ends[part.topic] = _ends(part.at.of_topic(existing))
+        return _begin_before(run.ends[part.topic], part.spans)
+
+
+def _changing(run: QueryRun) -> ChangingTables:
+    """The tables of a format that the settings allow for rows that change, and for clustering."""
+    assert isinstance(run.tables, ChangingTables)
+    return run.tables
 
 
 def _ends(rows: DataFrame) -> dict[int, int]:
@@ -311,9 +343,9 @@ def _begin_before(ends: dict[int, int], spans: list[Span]) -> bool:
     return any(span.start < ends.get(span.partition, 0) for span in spans)
 
 
-def compact(tables: Tables, topics: list[str]) -> None:
+def compact(tables: Tables, written: Iterable[Destination]) -> None:
     """Merge the small files in the tables of these topics."""
-    for topic in topics:
-        for name in (table_of(topic), deletes.name_of(topic)):
-            if tables.rows(name) is not None:
-                tables.compact(name)
+    names = [name for at in written for name in (at.table, deletes.name_of(at.topic))]
+    for name in dict.fromkeys(names):
+        if tables.rows(name) is not None:
+            tables.compact(name)

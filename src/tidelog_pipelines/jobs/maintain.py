@@ -12,13 +12,15 @@ from pyspark.sql import SparkSession
 
 from tidelog_pipelines import failures
 from tidelog_pipelines.failures import JobFailed
-from tidelog_pipelines.jobs.ingestion import QUARANTINE
-from tidelog_pipelines.jobs.plan import table_of
 from tidelog_pipelines.session import spark_session
-from tidelog_pipelines.settings import SparkSettings, located, pairs, parse, setting
-from tidelog_pipelines.sinks import deletes, identities, upkeep
+from tidelog_pipelines.settings import SparkSettings, clustering, located, pairs, parse, setting
+from tidelog_pipelines.sinks import deletes
 from tidelog_pipelines.sinks.claims import require_directory, turn
-from tidelog_pipelines.sinks.tables import DeltaTables
+from tidelog_pipelines.sinks.delta_tables import DeltaTables
+from tidelog_pipelines.sinks.destinations import shown
+from tidelog_pipelines.sinks.identities import destinations
+from tidelog_pipelines.sinks.quarantine import QUARANTINE
+from tidelog_pipelines.sinks.tables import ChangingTables, Compaction
 
 ABOUT = """\
 Compact the small files of the tables of an --out directory, delete expired rows, and remove files
@@ -46,6 +48,11 @@ class MaintainSettings(SparkSettings):
         metavar="COLUMN,...",
         meaning="sort the compacted files by these columns, so that filters on them read less",
     )
+    cluster_by: str = setting(
+        "",
+        metavar="COLUMN,...",
+        meaning="cluster the tables by these columns from now on; not for partitioned tables",
+    )
     vacuum_hours: int = setting(
         SAFE_HOURS,
         metavar="N",
@@ -56,6 +63,9 @@ class MaintainSettings(SparkSettings):
         super().__post_init__()
         if self.retain < 0:
             raise ValueError("--retain is a number of days, or 0")
+        if self.zorder and self.cluster_by:
+            raise ValueError("give either --zorder or --cluster-by")
+        clustering(self.cluster_by)
         is_checked = f"{CHECK}=false" not in self.conf
         if self.vacuum_hours < 0 or (self.vacuum_hours < SAFE_HOURS and is_checked):
             raise ValueError(
@@ -69,7 +79,7 @@ class Maintained(NamedTuple):
 
     table: str
     expired: int
-    work: upkeep.Compaction
+    work: Compaction
     removed: int
 
     def sentence(self) -> str:
@@ -106,37 +116,41 @@ def run(spark: SparkSession, settings: MaintainSettings) -> None:
     tables = DeltaTables(spark, located(settings.out))
     for name in _names(tables, settings):
         with turn(located(settings.out)):
-            print(_maintained(spark, tables.path(name), name, settings).sentence(), flush=True)
+            print(_maintained(tables, name, settings).sentence(), flush=True)
 
 
-def _names(tables: DeltaTables, settings: MaintainSettings) -> Iterator[str]:
-    known = tables.rows(identities.TABLE)
+def _names(tables: ChangingTables, settings: MaintainSettings) -> Iterator[str]:
+    known = destinations(tables)
     if known is None:
-        raise JobFailed(f"there are no tables of format delta in {settings.out}.")
-    existing = sorted(row["topic"] for row in known.select("topic").distinct().collect())
+        raise JobFailed(f"there are no tables of format {tables.format} in {settings.out}.")
     chosen = list(filter(None, settings.topics.split(",")))
-    if missing := [topic for topic in chosen if topic not in existing]:
+    if missing := [topic for topic in chosen if topic not in known]:
         raise JobFailed(
             f"there is no table of topic {missing[0]} in {settings.out}; there are "
-            f"{', '.join(existing)}."
+            f"{', '.join(known)}."
         )
-    names = [table_of(topic) for topic in chosen or existing]
-    names += [deletes.name_of(topic) for topic in chosen or existing]
+    names = list(dict.fromkeys(known[topic].table for topic in chosen or known))
+    names += [deletes.name_of(topic) for topic in chosen or known]
     for name in names if chosen else [*names, QUARANTINE]:
         if tables.rows(name) is not None:
             yield name
 
 
-def _maintained(
-    spark: SparkSession, path: str, name: str, settings: MaintainSettings
-) -> Maintained:
-    is_forever = name.startswith(deletes.DIRECTORY)  # deletes must be remembered forever
+def _maintained(tables: ChangingTables, name: str, settings: MaintainSettings) -> Maintained:
+    is_forever = name.startswith(deletes.DIRECTORY)  # a delete that is forgotten has no effect
     expires = settings.retain and not is_forever
-    expired = upkeep.expire(spark, path, settings.retain) if expires else 0
-    columns = tuple(filter(None, settings.zorder.split(",")))
-    is_sorted = name != QUARANTINE and not is_forever
-    work = upkeep.compact(spark, path, columns if is_sorted else ())
-    return Maintained(name, expired, work, upkeep.vacuum(spark, path, settings.vacuum_hours))
+    expired = tables.expire(name, settings.retain) if expires else 0
+    sorted_by: tuple[str, ...] = ()
+    if name != QUARANTINE and not is_forever:
+        sorted_by = tuple(filter(None, settings.zorder.split(",")))
+        columns = clustering(settings.cluster_by)
+        if columns and not tables.cluster(name, columns):
+            raise JobFailed(
+                f"--cluster-by: {shown(name)} does not have all of the columns "
+                f"{', '.join(columns)}; choose its tables with --topics."
+            )
+    work = tables.optimize(name, sorted_by)
+    return Maintained(shown(name), expired, work, tables.vacuum(name, settings.vacuum_hours))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 from tidelog_pipelines.jobs.writer_schemas import RegistryPlan
 from tidelog_pipelines.settings import KafkaSettings
+from tidelog_pipelines.sinks.destinations import Destination, destination
 from tidelog_pipelines.sinks.keyed import Target
 from tidelog_pipelines.sinks.modes import APPEND, Mode
+from tidelog_pipelines.sinks.tables import BY_DATE, Layout
 from tidelog_pipelines.transformations.values.debezium import NO_ENVELOPE
 from tidelog_pipelines.transformations.values.decoding import Format, Raw, Text
 from tidelog_pipelines.transformations.values.strict_json import DEFAULT_LIMITS, Limits
@@ -38,9 +40,11 @@ class Plan(NamedTuple):
     most_fields: int = 1_000
     dead_letter_topic: str = ""
     registry: RegistryPlan | None = None
-    """Set if values are decoded with schemas of a registry."""
-    partition_by: tuple[str, ...] = ("date",)
-    """The columns that partition the new tables of topics."""
+    """For values that are decoded with schemas of a registry."""
+    layout: Layout = BY_DATE
+    """How the files of new tables are arranged."""
+    table: str = ""
+    """The table of all topics, as the user gives it; empty if each topic has its own."""
     mode: str = APPEND
     """What a record does to the table: adds a row, or changes the row or the history of its key."""
     envelope: str = NO_ENVELOPE
@@ -52,9 +56,13 @@ def key_of(plan: Plan) -> Raw | Text:
     return replace(plan.key, is_required=plan.mode != APPEND)
 
 
-def target_of(plan: Plan, topic: str) -> Target:
-    """The table of a topic whose rows change by key."""
-    return Target(topic, table_of(topic), Mode(plan.mode, plan.envelope), plan.partition_by)
+def destination_of(plan: Plan, topic: str) -> Destination:
+    return destination(topic, plan.table)
+
+
+def target_of(plan: Plan, at: Destination) -> Target:
+    """A table whose rows change by key."""
+    return Target(at, Mode(plan.mode, plan.envelope), plan.layout)
 
 
 def decoder_of(plan: Plan) -> str:
@@ -71,7 +79,3 @@ def decoder_of(plan: Plan) -> str:
     stable = _ADDRESS.sub("", options)
     kind = "json" if plan.value is None else type(plan.value).__name__.lower()
     return f"{kind}-{hashlib.sha256(stable.encode()).hexdigest()[:12]}"
-
-
-def table_of(topic: str) -> str:
-    return f"tables/{topic}"

@@ -9,17 +9,19 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidelog_pipelines import failures
 from tidelog_pipelines.failures import JobFailed
-from tidelog_pipelines.jobs.ingestion import QUARANTINE
-from tidelog_pipelines.jobs.plan import table_of
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import SparkSettings, located, parse, setting
-from tidelog_pipelines.sinks import identities
-from tidelog_pipelines.sinks.tables import FORMATS
+from tidelog_pipelines.sinks.destinations import view_of
+from tidelog_pipelines.sinks.formats import FORMATS
+from tidelog_pipelines.sinks.identities import destinations
+from tidelog_pipelines.sinks.quarantine import QUARANTINE
+from tidelog_pipelines.sinks.tables import in_catalog
 
 ABOUT = """\
 Query the tables of an --out directory. Each topic is a table of its name (in backquotes, if it has
-dots or dashes), and `quarantine` holds the bad records; if a topic is named quarantine, they are in
-`$quarantine`. Names are case-sensitive. Rows are printed with tabs between columns.
+dots or dashes); topics that ingest has written to one --table are a table of that name. The table
+`quarantine` holds the bad records; if a topic is named quarantine, they are in `$quarantine`. Names
+are case-sensitive. Rows are printed with tabs between columns.
 """
 
 
@@ -71,10 +73,12 @@ def _case_sensitive(spark: SparkSession) -> Iterator[None]:
 
 def answer(spark: SparkSession, settings: QuerySettings) -> DataFrame:
     tables = FORMATS[settings.format](spark, located(settings.out))
-    topics = tables.rows(identities.TABLE)
-    if topics is None:
+    known = destinations(tables)
+    if known is None:
         raise JobFailed(f"there are no tables of format {settings.format} in {settings.out}.")
-    names = {row["topic"]: table_of(row["topic"]) for row in topics.distinct().collect()}
+    # A query names the tables of catalogs itself.
+    own = {at.table for at in known.values() if in_catalog(at.table) is None}
+    names = {view_of(name): name for name in own}
     # No topic can be named $quarantine, but one may be named quarantine.
     for name, path in {QUARANTINE: QUARANTINE, **names, f"${QUARANTINE}": QUARANTINE}.items():
         if (rows := tables.rows(path)) is not None:

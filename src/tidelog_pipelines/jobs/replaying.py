@@ -15,14 +15,17 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from tidelog_pipelines.failures import JobFailed
-from tidelog_pipelines.jobs.ingestion import QUARANTINE
-from tidelog_pipelines.jobs.plan import Plan, decoder_of, key_of, table_of, target_of
+from tidelog_pipelines.jobs.plan import Plan, decoder_of, key_of, target_of
 from tidelog_pipelines.jobs.value_columns import ValueColumns
-from tidelog_pipelines.sinks import keyed, merges, quarantine, replayed
+from tidelog_pipelines.sinks import keyed, quarantine, replayed
 from tidelog_pipelines.sinks.columns import TableMismatch, check_columns
+from tidelog_pipelines.sinks.destinations import Destination, destination, shown
+from tidelog_pipelines.sinks.formats import CHANGING
+from tidelog_pipelines.sinks.identities import destinations
 from tidelog_pipelines.sinks.keyed import Target
 from tidelog_pipelines.sinks.modes import APPEND, Mode, mode_of
-from tidelog_pipelines.sinks.tables import RECORD, Batch, DeltaTables
+from tidelog_pipelines.sinks.quarantine import QUARANTINE
+from tidelog_pipelines.sinks.tables import RECORD, Batch, in_catalog
 from tidelog_pipelines.sources.checkpoint import Span
 from tidelog_pipelines.transformations.values.decoding import (
     Format,
@@ -56,14 +59,14 @@ class Choice(NamedTuple):
 
 class Replay:
     def __init__(self, spark: SparkSession, plan: Plan, choice: Choice) -> None:
-        self._spark = spark
         self._plan = plan
         self._choice = choice
-        self._tables = DeltaTables(spark, plan.out)
+        self._tables = CHANGING[plan.format](spark, plan.out)
         found = self._tables.rows(QUARANTINE)
         if found is None:
-            raise JobFailed(f"there is no quarantine of format delta in {plan.out}.")
+            raise JobFailed(f"there is no quarantine of format {plan.format} in {plan.out}.")
         self._quarantine = found
+        self._destinations = destinations(self._tables) or {}
 
     def topics(self) -> list[str]:
         """The chosen topics. Without a choice, all topics that have records in quarantine."""
@@ -75,12 +78,12 @@ class Replay:
     def try_out(self, topic: str) -> Replayed:
         """Decode the records of a topic without writing anything."""
         records, stuck = self._records(topic)
-        plan = self._plan_for(topic)
+        at = self._destination(topic)
+        plan = self._plan_for(at)
         columns = ValueColumns(plan, self._tables, may_write=False)
-        value, existing = columns.prepare(topic, records, _batch())
-        examined = _decoded(plan, records, value).drop(DELETED)
-        # With a registry, this check is not needed, because each schema was compared with the
-        # table.
+        value, existing = columns.prepare(at, records, _batch())
+        examined = _decoded(plan, at, records, value).drop(DELETED)
+        # With a registry, each schema is compared with the table.
         if existing is not None and self._plan.registry is None and not existing.isEmpty():
             check_columns(topic, existing.schema, examined.drop(REASON).schema)
         return _counted(topic, examined, stuck)
@@ -89,19 +92,19 @@ class Replay:
         """Decode the records of a topic, and move the decoded ones to the topic's table."""
         records, stuck = self._records(topic)
         spans = _spans(records)
-        plan = self._plan_for(topic)
-        value, _ = ValueColumns(plan, self._tables).prepare(topic, records, _batch())
-        examined = _decoded(plan, records, value).persist()
+        at = self._destination(topic)
+        plan = self._plan_for(at)
+        value, _ = ValueColumns(plan, self._tables).prepare(at, records, _batch())
+        examined = _decoded(plan, at, records, value).persist()
         try:
             found = _counted(topic, examined, stuck)
             if found.passed and plan.mode == APPEND:
-                self._insert(topic, table_rows(examined).drop(DELETED), spans)
+                self._insert(at, table_rows(examined).drop(DELETED), spans)
             elif found.passed:
-                self._apply(target_of(plan, topic), examined)
+                self._apply(target_of(plan, at), examined)
             if spans:
-                path = self._tables.path(QUARANTINE)
                 outcomes = examined.select(*RECORD, REASON)
-                quarantine.settle(self._spark, path, topic, outcomes, decoder_of(plan))
+                quarantine.settle(self._tables, topic, outcomes, decoder_of(plan))
         finally:
             examined.unpersist()
         return found
@@ -112,47 +115,54 @@ class Replay:
         has_time = f.col("timestamp").isNotNull()
         return chosen.where(has_time), chosen.where(~has_time)
 
-    def _plan_for(self, topic: str) -> Plan:
-        """The plan, with the mode of the topic's table."""
-        existing = self._tables.rows(table_of(topic))
+    def _destination(self, topic: str) -> Destination:
+        at = self._destinations.get(topic, destination(topic))
+        if in_catalog(at.table) is not None and self._tables.rows(at.table) is None:
+            raise JobFailed(
+                f"the records of topic {topic} are in the table {shown(at.table)}, which does not "
+                "exist here; give the --conf of its catalog."
+            )
+        return at
+
+    def _plan_for(self, at: Destination) -> Plan:
+        """The plan in the mode of the topic's table."""
+        existing = self._tables.rows(at.table)
         mode = Mode() if existing is None else mode_of(existing.schema)
         return self._plan._replace(mode=mode.name, envelope=mode.envelope)
 
-    def _insert(self, topic: str, rows: DataFrame, spans: Sequence[Span]) -> None:
-        name = table_of(topic)
-        path, existing = self._tables.path(name), self._tables.rows(name)
+    def _insert(self, at: Destination, rows: DataFrame, spans: Sequence[Span]) -> None:
+        existing = self._tables.rows(at.table)
         try:
             if existing is None:
-                merges.create(self._spark, path, rows.schema, self._plan.partition_by)
+                self._tables.create(at.table, rows.schema, self._plan.layout)
             else:
-                check_columns(topic, existing.schema, rows.schema)
+                check_columns(at.topic, existing.schema, rows.schema)
         except TableMismatch:
             assert existing is not None
             if not existing.isEmpty():
                 raise
-            # No record of the topic could be decoded so far, so the columns of its table may still
-            # change.
-            merges.change_columns(self._spark, path, rows.schema)
-        merges.insert_missing(self._spark, path, rows, spans)
+            # No record of the topic could be decoded so far: its columns are still open.
+            self._tables.change_columns(at.table, rows.schema)
+        self._tables.insert_missing(at.table, rows, spans, at.record)
 
     def _apply(self, target: Target, examined: DataFrame) -> None:
         """Apply these records to the rows of their keys."""
         rows = table_rows(examined).drop(DELETED)
-        existing = self._tables.rows(target.name)
-        assert existing is not None
+        at, existing = target.at, self._tables.existing(target.at.table)
         try:
-            check_columns(target.topic, existing.schema, rows.schema)
+            check_columns(at.topic, existing.schema, rows.schema)
         except TableMismatch:
             if not existing.isEmpty():
                 raise
             keyed.change_columns(self._tables, target, rows)
-            existing = self._tables.rows(target.name)
+            existing = self._tables.existing(at.table)
         keyed.apply(self._tables, target, existing, examined)
-        replayed.remember(self._tables, target.topic, rows)
+        replayed.remember(self._tables, at.topic, rows)
 
 
-def _decoded(plan: Plan, records: DataFrame, value: Format) -> DataFrame:
-    return decoded(with_deletes(records.drop(REASON)), key_of(plan), value)
+def _decoded(plan: Plan, at: Destination, records: DataFrame, value: Format) -> DataFrame:
+    found = with_deletes(records.drop(REASON))
+    return decoded(found, key_of(plan), value, also=at.topic_column)
 
 
 def _batch() -> Batch:

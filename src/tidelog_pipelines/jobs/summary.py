@@ -16,8 +16,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from tidelog_pipelines.failures import JobFailed, sentence_for
-from tidelog_pipelines.jobs.ingestion import QUARANTINE
-from tidelog_pipelines.jobs.plan import table_of
+from tidelog_pipelines.sinks.destinations import Destination, destination
+from tidelog_pipelines.sinks.identities import destinations
+from tidelog_pipelines.sinks.quarantine import QUARANTINE
 from tidelog_pipelines.sinks.tables import Tables, within
 from tidelog_pipelines.sources.checkpoint import Checkpoint, Ends, Span, spans_between
 
@@ -96,19 +97,23 @@ def counted(start: Start, checkpoint: Checkpoint, tables: Tables) -> Ingested:
     last, ends = checkpoint.last_committed(), checkpoint.committed_ends()
     before = start.ends if start.batch >= 0 else checkpoint.first_starts()
     spans = spans_between(before, ends)
+    known = destinations(tables) or {}
     return Ingested(
         batches=(-1 if last is None else last) - start.batch,
         records=sum(one.end - one.start for found in spans.values() for one in found),
-        rows=sum(_rows(tables, topic, found) for topic, found in spans.items()),
+        rows=sum(
+            _rows(tables, known.get(topic, destination(topic)), found)
+            for topic, found in spans.items()
+        ),
         quarantined=_quarantined(tables, spans),
         seconds=round(seconds, 3),
         offsets=ends,
     )
 
 
-def _rows(tables: Tables, topic: str, spans: Sequence[Span]) -> int:
-    found = tables.rows(table_of(topic))
-    return 0 if found is None else found.where(within(spans)).count()
+def _rows(tables: Tables, at: Destination, spans: Sequence[Span]) -> int:
+    found = tables.rows(at.table)
+    return 0 if found is None else at.of_topic(found).where(within(spans)).count()
 
 
 def _quarantined(tables: Tables, spans: Mapping[str, Sequence[Span]]) -> dict[str, int]:

@@ -8,8 +8,9 @@ from pyspark.sql.types import StructType
 
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs.json_schemas import JSON, RegisteredJsonSchemas
-from tidelog_pipelines.jobs.plan import Plan, table_of
+from tidelog_pipelines.jobs.plan import Plan
 from tidelog_pipelines.jobs.writer_schemas import PROTOBUF, WriterSchemas
+from tidelog_pipelines.sinks.destinations import Destination
 from tidelog_pipelines.sinks.tables import Batch, Tables
 from tidelog_pipelines.transformations.values.debezium import NO_ENVELOPE
 from tidelog_pipelines.transformations.values.decoding import Format, Json
@@ -50,27 +51,27 @@ class ValueColumns:
             )
 
     def prepare(
-        self, topic: str, records: DataFrame, batch: Batch
+        self, at: Destination, records: DataFrame, batch: Batch
     ) -> tuple[Format, DataFrame | None]:
         """The format of a topic's values, and the topic's table with columns for these records.
 
-        The table is None if the topic has none yet.
+        The table is None if it does not exist yet.
         """
-        existing = self._tables.rows(table_of(topic))
+        existing = self._tables.rows(at.table)
         if self._writers is not None:
-            found = self._writers.format(topic, records, batch)
-            return found, self._widen(topic, existing, found.columns)
+            found = self._writers.format(at.schemas, records, batch)
+            return found, self._widen(at.table, existing, found.columns)
         valid = None if self._json_schemas is None else self._json_schemas.of(records)
         value = self._plan.value
         if value is None:
-            return self._grow(topic, existing, records, valid)
+            return self._grow(at.table, existing, records, valid)
         if isinstance(value, Json):
             value = replace(value, schemas=valid, is_enveloped=self._is_enveloped)
         return value, existing
 
     def _grow(
         self,
-        topic: str,
+        name: str,
         existing: DataFrame | None,
         records: DataFrame,
         valid: JsonSchemas | None,
@@ -84,7 +85,6 @@ class ValueColumns:
         seen = observed(records, known, PATHS_PER_FIELD * most, parser)
         grown = grow(known, seen, most, widens=self._tables.can_widen)
         if grown.widened:
-            name = table_of(topic)
             self._tables.widen(name, [("value", *path) for path in grown.widened], WIDE)
             existing = self._tables.rows(name)
         return self._json(grown.type, grown.since, valid), existing
@@ -94,12 +94,11 @@ class ValueColumns:
     ) -> Json:
         return Json(kind, since, self._plan.limits, valid, self._is_enveloped)
 
-    def _widen(self, topic: str, existing: DataFrame | None, columns: Columns) -> DataFrame | None:
-        """The table, after its columns got the wider types of new schemas."""
+    def _widen(self, name: str, existing: DataFrame | None, columns: Columns) -> DataFrame | None:
+        """The table, after columns have got the wider types that new schemas give them."""
         changed = widened(_value_type(existing), columns.shape)
         if not changed or not self._may_write:
             return existing
-        name = table_of(topic)
         for path, kind in changed if self._tables.can_widen else ():
             self._tables.widen(name, [("value", *path)], kind)
         return self._tables.rows(name)

@@ -37,3 +37,13 @@ def difference(path: str, old: DataType, new: DataType) -> str | None:
     if old.simpleString() == new.simpleString():
         return None
     return f"{path} is {old.simpleString()} there, and {new.simpleString()} here"
+
+
+def has_column(table: StructType, dotted: str) -> bool:
+    """Whether a table has a column, or a field of a struct such as `value.id`."""
+    kind: DataType = table
+    for part in dotted.split("."):
+        if not isinstance(kind, StructType) or part not in kind.names:
+            return False
+        kind = kind[part].dataType
+    return True

@@ -6,8 +6,7 @@ Otherwise an older record that is read or replayed later would add a deleted key
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from tidelog_pipelines.sinks import merges
-from tidelog_pipelines.sinks.tables import RECORD, Tables
+from tidelog_pipelines.sinks.tables import RECORD, ChangingTables, Layout, same
 from tidelog_pipelines.transformations.values.python_decoding import DELETED
 from tidelog_pipelines.transformations.versions import EVENT, is_newer
 
@@ -19,7 +18,7 @@ def name_of(topic: str) -> str:
 
 
 class Deletes:
-    def __init__(self, tables: Tables, topic: str) -> None:
+    def __init__(self, tables: ChangingTables, topic: str) -> None:
         self._tables = tables
         self._name = name_of(topic)
 
@@ -37,11 +36,10 @@ class Deletes:
 
     def remember_all(self, records: DataFrame) -> None:
         """Keep every delete."""
-        self._merge(records, merges.same(RECORD), "WHEN NOT MATCHED THEN INSERT *")
+        self._merge(records, same(RECORD), "WHEN NOT MATCHED THEN INSERT *")
 
     def _merge(self, records: DataFrame, condition: str, clauses: str) -> None:
         found = records.where(f.col(DELETED)).select(*EVENT, "date")
-        spark, path = records.sparkSession, self._tables.path(self._name)
         if self.rows() is None:
-            merges.create(spark, path, found.schema, ())
-        merges.merge(spark, path, found, condition, clauses)
+            self._tables.create(self._name, found.schema, Layout())
+        self._tables.merge(self._name, found, condition, clauses)

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import BooleanType, StructType, TimestampType
 
-from tidelog_pipelines.sinks import merges
 from tidelog_pipelines.sinks.deletes import Deletes
-from tidelog_pipelines.sinks.tables import RECORD, unseen
+from tidelog_pipelines.sinks.destinations import Destination
+from tidelog_pipelines.sinks.tables import ChangingTables, same, unseen
 from tidelog_pipelines.transformations.values.python_decoding import DELETED
 from tidelog_pipelines.transformations.versions import (
     EVENT,
@@ -35,26 +35,28 @@ def columns(rows: StructType) -> StructType:
     return times.add(IS_CURRENT, BooleanType())
 
 
-def apply(path: str, table: DataFrame, records: DataFrame, deletes: Deletes, count: int) -> int:
-    """Apply records. `count` of them are deletes. -> how many rows have changed.
+def apply(
+    tables: ChangingTables, at: Destination, table: DataFrame, records: DataFrame, count: int
+) -> int:
+    """Apply records, of which so many delete. -> how many rows have changed.
 
     The records have the column DELETED.
     """
+    deletes = Deletes(tables, at.topic)
     if count:
         deletes.remember_all(records)
     keys = records.select("key").distinct()
-    stored = table.select(*EVENT, VALID_FROM, VALID_TO, f.lit(False).alias(DELETED))
+    stored = at.of_topic(table).select(*EVENT, VALID_FROM, VALID_TO, f.lit(False).alias(DELETED))
     if (gone := deletes.rows()) is not None:
         closing = gone.select(*EVENT, f.lit(True).alias(DELETED))
         stored = stored.unionByName(closing, allowMissingColumns=True)
     stored = stored.join(keys, "key", "left_semi")
     new = unseen(records.where(~f.col(DELETED)), stored)
-    changed = merges.merge(
-        records.sparkSession,
-        path,
-        changed_versions(new, stored),
-        merges.same(RECORD),
+    merged = tables.merge(
+        at.table,
+        at.with_topic(changed_versions(new, stored)),
+        same(at.record),
         f"WHEN MATCHED THEN UPDATE SET {', '.join(f'{name} = s.{name}' for name in VALIDITY)} "
         "WHEN NOT MATCHED THEN INSERT *",
     )
-    return int(changed[0])
+    return merged.changed

@@ -1,16 +1,21 @@
-"""Stores the topic id of each table, because a name may later refer to another topic.
+"""Stores the topic id and the table of each topic.
 
 If a topic is deleted and created again, its offsets start at 0 and soon reach the offsets of the
 old topic. Only the topic id distinguishes the two topics (KIP-516).
 """
 
+from typing import NamedTuple
+
 from pyspark.sql import functions as f
 
 from tidelog_pipelines.failures import JobFailed
+from tidelog_pipelines.sinks.columns import TableMismatch
+from tidelog_pipelines.sinks.destinations import Destination, destination, shown, stored
 from tidelog_pipelines.sinks.tables import Batch, Tables
 from tidelog_pipelines.sources.kafka import Topics
 
 TABLE = "topics"
+_COLUMNS = "topic STRING, topic_id STRING, `table` STRING"
 
 
 class TopicReplaced(JobFailed):
@@ -25,33 +30,77 @@ class TopicReplaced(JobFailed):
         self.topic = topic
 
 
+class _Known(NamedTuple):
+    id: str
+    table: str | None
+    """None if the topic has a table of its own."""
+
+
 class Identities:
-    def __init__(self, tables: Tables, topics: Topics) -> None:
+    def __init__(self, tables: Tables, topics: Topics, table: str = "") -> None:
+        """`table` is the table of all topics, as the user gives it, or empty."""
         self._tables = tables
         self._topics = topics
-        self._known: dict[str, str] | None = None
+        self._table = table
+        self._known: dict[str, _Known] | None = None
 
     def check(self, names: list[str]) -> dict[str, str]:
-        """Return the ids of the topics. Raises `TopicReplaced` if the id of a topic has changed."""
+        """Return the ids of the topics.
+
+        Raises `TopicReplaced` if the id of a topic has changed, and `TableMismatch` if its records
+        are in another table.
+        """
         known = self._load()
         found = self._topics.ids(names)
         for name in names:
-            if name in found and known.get(name, found[name]) != found[name]:
-                raise TopicReplaced(name, known[name], found[name])
+            if (before := known.get(name)) is None:
+                continue
+            if name in found and before.id != found[name]:
+                raise TopicReplaced(name, before.id, found[name])
+            kept, chosen = stored(name, before.table), destination(name, self._table)
+            if kept != chosen:
+                raise TableMismatch(
+                    f"the records of topic {name} are in the table {shown(kept.table)}, not in "
+                    f"{shown(chosen.table)}: give the earlier --table, or another --out."
+                )
         return found
 
     def remember(self, found: dict[str, str], batch: Batch) -> None:
         """Store the ids of topics that are read for the first time."""
         known = self._load()
-        new = sorted((name, id) for name, id in found.items() if name not in known)
+        new = {
+            name: _Known(found[name], self._shared_table(name))
+            for name in sorted(found)
+            if name not in known
+        }
         if new:
-            rows = self._tables.frame(new, "topic STRING, topic_id STRING")
+            rows = self._tables.frame([(name, *one) for name, one in new.items()], _COLUMNS)
             self._tables.append(TABLE, rows.withColumn("date", f.current_date()), batch)
             known.update(new)
 
-    def _load(self) -> dict[str, str]:
+    def _shared_table(self, topic: str) -> str | None:
+        at = destination(topic, self._table)
+        return at.table if at.is_shared else None
+
+    def _load(self) -> dict[str, _Known]:
         if self._known is None:
-            rows = self._tables.rows(TABLE)
-            found = rows.select("topic", "topic_id").collect() if rows is not None else []
-            self._known = {row["topic"]: row["topic_id"] for row in found}
+            self._known = _read(self._tables) or {}
         return self._known
+
+
+def destinations(tables: Tables) -> dict[str, Destination] | None:
+    """The tables by topic. None if nothing was ever written."""
+    found = _read(tables)
+    if found is None:
+        return None
+    return {topic: stored(topic, found[topic].table) for topic in sorted(found)}
+
+
+def _read(tables: Tables) -> dict[str, _Known] | None:
+    rows = tables.rows(TABLE)
+    if rows is None:
+        return None
+    # Earlier versions had no tables of several topics.
+    table = f.col("table") if "table" in rows.columns else f.lit(None).cast("string")
+    found = rows.select("topic", "topic_id", table.alias("table")).collect()
+    return {row["topic"]: _Known(row["topic_id"], row["table"]) for row in found}

@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
-from tidelog_pipelines.sinks import histories, merges, upserts
+from tidelog_pipelines.sinks import histories, upserts
 from tidelog_pipelines.sinks.columns import check_columns
-from tidelog_pipelines.sinks.deletes import Deletes
+from tidelog_pipelines.sinks.destinations import Destination
 from tidelog_pipelines.sinks.modes import HISTORY, UPSERT, Mode, check_mode, marked
-from tidelog_pipelines.sinks.tables import Columns, Tables
+from tidelog_pipelines.sinks.tables import ChangingTables, Layout
 from tidelog_pipelines.transformations.values.decoding import table_rows
 from tidelog_pipelines.transformations.values.python_decoding import DELETED, REASON
 
@@ -24,11 +24,10 @@ WAYS = {UPSERT: upserts, HISTORY: histories}
 class Target(NamedTuple):
     """The table of a topic."""
 
-    topic: str
-    name: str
+    at: Destination
     mode: Mode
-    by: Columns
-    """The partition columns, if the table is created."""
+    layout: Layout
+    """How its files are arranged, if it is created."""
 
 
 class Applied(NamedTuple):
@@ -39,7 +38,7 @@ class Applied(NamedTuple):
 
 
 def apply(
-    tables: Tables, target: Target, existing: DataFrame | None, examined: DataFrame
+    tables: ChangingTables, target: Target, existing: DataFrame | None, examined: DataFrame
 ) -> Applied:
     """Apply decoded records, which have the columns DELETED and REASON, to a table."""
     way = WAYS[target.mode.name]
@@ -51,34 +50,30 @@ def apply(
         [(total, good, deletes)] = examined.agg(
             f.count("*"), f.count_if(is_good), f.count_if(is_good & f.col(DELETED))
         ).collect()
-        table = prepared(tables, target, existing, records.drop(DELETED))
-        changed = 0
-        if good:
-            known = Deletes(tables, target.topic)
-            changed = way.apply(tables.path(target.name), table, records, known, deletes)
+        table = _prepared(tables, target, existing, records.drop(DELETED))
+        changed = way.apply(tables, target.at, table, records, deletes) if good else 0
         return Applied(changed, total - good)
     finally:
         records.unpersist()
         examined.unpersist()
 
 
-def prepared(
-    tables: Tables, target: Target, existing: DataFrame | None, rows: DataFrame
+def _prepared(
+    tables: ChangingTables, target: Target, existing: DataFrame | None, rows: DataFrame
 ) -> DataFrame:
-    """The table. It is created if it does not exist. Raises if the rows do not fit the table."""
-    if existing is not None:
-        check_mode(target.topic, existing.schema, target.mode)
-        check_columns(target.topic, existing.schema, rows.schema)
-        return existing
-    merges.create(rows.sparkSession, tables.path(target.name), _columns(target, rows), target.by)
-    created = tables.rows(target.name)
-    assert created is not None
-    return created
+    """The table, which is created if it does not exist. Raises if the rows do not fit it."""
+    if existing is None:
+        tables.create(target.at.table, _columns(target, rows), target.layout)
+        return tables.existing(target.at.table)
+    target.at.check(existing.schema)
+    check_mode(target.at.topic, existing.schema, target.mode)
+    check_columns(target.at.topic, existing.schema, rows.schema)
+    return existing
 
 
-def change_columns(tables: Tables, target: Target, rows: DataFrame) -> None:
+def change_columns(tables: ChangingTables, target: Target, rows: DataFrame) -> None:
     """Give an empty table the columns for these rows."""
-    merges.change_columns(rows.sparkSession, tables.path(target.name), _columns(target, rows))
+    tables.change_columns(target.at.table, _columns(target, rows))
 
 
 def _columns(target: Target, rows: DataFrame) -> StructType:

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
-from tidelog_pipelines.sinks.tables import Batch, Columns, Tables
+from tidelog_pipelines.sinks.tables import BY_DATE, Batch, Layout, Tables
 
 
 class NoTables(Tables):
@@ -16,7 +16,7 @@ class NoTables(Tables):
         return None
 
     def append(
-        self, name: str, rows: DataFrame, batch: Batch, part: str = "", by: Columns = ("date",)
+        self, name: str, rows: DataFrame, batch: Batch, part: str = "", layout: Layout = BY_DATE
     ) -> int:
         return 0
 
@@ -29,5 +29,5 @@ class NoTables(Tables):
     def compact(self, name: str) -> None:
         """Do nothing, because there are no files."""
 
-    def _read(self, path: str) -> DataFrame:
+    def _read(self, name: str) -> DataFrame:
         raise NotImplementedError("there are no tables to read")

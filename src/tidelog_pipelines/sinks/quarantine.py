@@ -4,43 +4,34 @@ The first replay adds the columns `attempts` and `decoder`. Both are null in row
 changed. Such a row stands for one attempt.
 """
 
-from collections.abc import Sequence
-
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from tidelog_pipelines.sinks.merges import merge
+from tidelog_pipelines.sinks.tables import ChangingTables
 
+QUARANTINE = "quarantine"
 ATTEMPTS, DECODER = "attempts", "decoder"
 
 
-def settle(spark: SparkSession, path: str, topic: str, outcomes: DataFrame, decoder: str) -> None:
-    """Remove the records that were decoded, and give the other records their newest reason.
+def settle(tables: ChangingTables, topic: str, outcomes: DataFrame, decoder: str) -> None:
+    """Remove the records whose outcome has no reason, and give the others their newest reason.
 
     One commit does both. If a record fails with the same reason in the same decoder, its row stays
     as it is. So a repeated run does not count as another attempt.
     """
-    _add_columns(spark, path)
+    tables.add_columns(QUARANTINE, {ATTEMPTS: "INT", DECODER: "STRING"})
     condition = (
         f"t.topic = {_quoted(topic)} AND t.`partition` = s.`partition` AND t.`offset` = s.`offset`"
     )
     is_news = "t.decoder IS DISTINCT FROM s.decoder OR t.reason IS DISTINCT FROM s.reason"
-    merge(
-        spark,
-        path,
+    tables.merge(
+        QUARANTINE,
         outcomes.select("partition", "offset", "reason", f.lit(decoder).alias(DECODER)),
         condition,
         "WHEN MATCHED AND s.reason IS NULL THEN DELETE "
         f"WHEN MATCHED AND ({is_news}) THEN UPDATE SET reason = s.reason, decoder = s.decoder, "
         "attempts = coalesce(t.attempts, 1) + 1",
     )
-
-
-def _add_columns(spark: SparkSession, path: str) -> None:
-    present: Sequence[str] = spark.read.format("delta").load(path).columns
-    types = {ATTEMPTS: "INT", DECODER: "STRING"}
-    if missing := [f"{name} {kind}" for name, kind in types.items() if name not in present]:
-        spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS ({', '.join(missing)})")
 
 
 def _quoted(text: str) -> str:

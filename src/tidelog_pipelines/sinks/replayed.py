@@ -9,21 +9,25 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from tidelog_pipelines.sinks import merges
-from tidelog_pipelines.sinks.tables import RECORD, Tables, within
+from tidelog_pipelines.sinks.tables import (
+    RECORD,
+    ChangingTables,
+    Layout,
+    Tables,
+    same,
+    within,
+)
 from tidelog_pipelines.sources.checkpoint import Span
 
 TABLE = "replayed"
 
 
-def remember(tables: Tables, topic: str, records: DataFrame) -> None:
+def remember(tables: ChangingTables, topic: str, records: DataFrame) -> None:
     """Keep the partitions and offsets of these records."""
     found = records.select(f.lit(topic).alias("topic"), *RECORD, f.current_date().alias("date"))
-    spark, path = records.sparkSession, tables.path(TABLE)
     if tables.rows(TABLE) is None:
-        merges.create(spark, path, found.schema, ())
-    same = merges.same(("topic", *RECORD))
-    merges.merge(spark, path, found, same, "WHEN NOT MATCHED THEN INSERT *")
+        tables.create(TABLE, found.schema, Layout())
+    tables.merge(TABLE, found, same(("topic", *RECORD)), "WHEN NOT MATCHED THEN INSERT *")
 
 
 def of_topic(tables: Tables, topic: str, spans: Sequence[Span]) -> DataFrame | None:

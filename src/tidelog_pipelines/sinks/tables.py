@@ -1,24 +1,24 @@
-"""Tables in a directory. Invariant: no batch and no record is written to a table twice.
+"""Tables of an ingest. Invariant: no batch and no record is written to a table twice.
 
-A batch is identified by its query and its number. Delta stores the number of the last batch of each
-query in the same commit as its rows. Parquet has no commits. In a Parquet table, each batch has its
-own directory, and a retry overwrites this directory.
+A batch is identified by its query and its number. Each format has its own module, which describes
+how a table of this format recognises a batch: delta_tables.py, parquet_tables.py.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import DataType
+from pyspark.sql.types import DataType, StructType
 
 from tidelog_pipelines.sources.checkpoint import Span
 
 RECORD = ("partition", "offset")
-BATCH_COLUMN = "batch"
+CATALOG = "catalog:"
+"""Begins the name of a table in a catalog. Other names are paths below the directory."""
 Columns = Sequence[str]
 
 
@@ -31,8 +31,19 @@ class Batch(NamedTuple):
     """A name of the decoder. With another decoder, the same records may give other rows."""
 
 
+class Layout(NamedTuple):
+    """How the files of a table are arranged."""
+
+    partition_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
+    """Columns whose close values share files; fields of a struct as `value.id`."""
+
+
+BY_DATE = Layout(("date",))
+
+
 class Tables(ABC):
-    """The tables of one format in one directory."""
+    """The tables of one format, in one directory and in catalogs."""
 
     format: str
     can_widen: bool
@@ -43,12 +54,13 @@ class Tables(ABC):
         self._directory = directory.rstrip("/")
 
     def path(self, name: str) -> str:
+        """The path of a table in the directory."""
         return f"{self._directory}/{name}"
 
     def rows(self, name: str) -> DataFrame | None:
         """All rows of a table. None if the table does not exist yet."""
         try:
-            found = self._read(self.path(name))
+            found = self._read(name)
             _ = found.schema  # with Spark Connect, only this raises if the table is absent
             return found
         except AnalysisException as error:
@@ -56,18 +68,24 @@ class Tables(ABC):
                 return None
             raise
 
+    def existing(self, name: str) -> DataFrame:
+        """All rows of a table that exists."""
+        found = self.rows(name)
+        assert found is not None, f"there is no table {name}"
+        return found
+
     def frame(self, rows: Sequence[tuple[object, ...]], schema: str) -> DataFrame:
         """A DataFrame of a few rows that are in the memory of this process."""
         return self._spark.createDataFrame(list(rows), schema)
 
     @abstractmethod
     def append(
-        self, name: str, rows: DataFrame, batch: Batch, part: str = "", by: Columns = ("date",)
+        self, name: str, rows: DataFrame, batch: Batch, part: str = "", layout: Layout = BY_DATE
     ) -> int:
         """Add a batch's rows, or a part of them, only once, even if the batch is run again.
 
-        `by` has the partition columns of a new Delta table. For an existing table, `by` is empty or
-        has the table's own columns. Returns the number of added rows.
+        The layout is that of a new table. For a table that exists, it is empty or the table's own.
+        -> the number of added rows
         """
 
     @abstractmethod
@@ -83,11 +101,83 @@ class Tables(ABC):
         """Merge many small files into few large files."""
 
     @abstractmethod
-    def _read(self, path: str) -> DataFrame: ...
+    def _read(self, name: str) -> DataFrame: ...
+
+
+class Merged(NamedTuple):
+    """How many rows a merge has changed."""
+
+    changed: int
+    """Rows that were added, replaced or deleted."""
+    inserted: int
+
+
+class Compaction(NamedTuple):
+    """How many files a compaction has removed and added."""
+
+    removed: int
+    added: int
+
+
+class ChangingTables(Tables):
+    """Tables of a format with commits: rows can change and expire, and old files be removed.
+
+    If two writers change the same rows at the same time, one of the two commits fails.
+    """
+
+    @abstractmethod
+    def create(self, name: str, like: StructType, layout: Layout) -> None:
+        """Create an empty table with these columns."""
+
+    @abstractmethod
+    def change_columns(self, name: str, like: StructType) -> None:
+        """Give an empty table these columns. Its layout stays the same."""
+
+    @abstractmethod
+    def add_columns(self, name: str, columns: Mapping[str, str]) -> None:
+        """Add those of these columns, given by name and type, that the table does not have."""
+
+    @abstractmethod
+    def merge(self, name: str, rows: DataFrame, condition: str, clauses: str) -> Merged:
+        """Merge rows, `s`, into a table, `t`, which gets columns that only the rows have."""
+
+    @abstractmethod
+    def cluster(self, name: str, columns: Sequence[str]) -> bool:
+        """Cluster a table by these columns from now on. -> whether the table has all of them
+
+        Raises if the table is partitioned, or if a column has a type without an order.
+        """
+
+    @abstractmethod
+    def expire(self, name: str, days: int) -> int:
+        """Delete rows whose date is more than `days` days ago. Rows without a date stay."""
+
+    @abstractmethod
+    def expire_older(self, name: str, milliseconds: int) -> int:
+        """Delete rows whose timestamp is longer ago; rows without a timestamp stay."""
+
+    @abstractmethod
+    def optimize(self, name: str, sorted_by: Sequence[str] = ()) -> Compaction:
+        """Merge small files. With `sorted_by`, sort the rows of all files by these columns."""
+
+    @abstractmethod
+    def vacuum(self, name: str, hours: int) -> int:
+        """Remove files that no version of the last `hours` uses. -> how many were removed"""
+
+    def insert_missing(
+        self, name: str, rows: DataFrame, spans: Sequence[Span], record: Sequence[str] = RECORD
+    ) -> int:
+        """Add the rows whose record the table does not have. -> the number of added rows
+
+        All rows must lie within the spans.
+        """
+        condition = f"{same(record)} AND ({_literally_within(spans)})"
+        return self.merge(name, rows, condition, "WHEN NOT MATCHED THEN INSERT *").inserted
 
 
 ABSENT = {
     "PATH_NOT_FOUND",
+    "TABLE_OR_VIEW_NOT_FOUND",
     "DELTA_TABLE_NOT_FOUND",
     "DELTA_PATH_DOES_NOT_EXIST",
     "DELTA_MISSING_DELTA_TABLE",
@@ -96,98 +186,43 @@ ABSENT = {
 """Spark's error classes for a missing table or an empty directory."""
 
 
-class DeltaTables(Tables):
-    format = "delta"
-    can_widen = True
-
-    def append(
-        self, name: str, rows: DataFrame, batch: Batch, part: str = "", by: Columns = ("date",)
-    ) -> int:
-        writer = rows.write.format("delta").mode("append")
-        if by:
-            writer = writer.partitionBy(*by)
-        # Delta stores the last batch number of each application. It skips a batch if its number is
-        # not larger.
-        application = "/".join(filter(None, (batch.query_id, name, part, batch.decoder)))
-        commit = f"{application} batch {batch.number}"
-        writer.options(
-            mergeSchema="true",
-            txnAppId=application,
-            txnVersion=str(batch.number),
-            userMetadata=commit,
-        ).save(self.path(name))
-        return self._rows_of(name, commit)
-
-    def _rows_of(self, name: str, commit: str) -> int:
-        """How many rows a commit has added. 0 if the commit is not among the last three."""
-        history = self._spark.sql(f"DESCRIBE HISTORY delta.`{self.path(name)}` LIMIT 3")
-        added = history.where(f.col("userMetadata") == commit).select(
-            f.col("operationMetrics")["numOutputRows"].cast("long").alias("rows")
-        )
-        return sum(row["rows"] or 0 for row in added.collect())
-
-    def not_of(self, rows: DataFrame, batch: Batch) -> DataFrame:
-        return rows
-
-    def widen(self, name: str, columns: Sequence[tuple[str, ...]], kind: DataType) -> None:
-        # Type widening is enabled only when it is needed, because readers without this feature
-        # refuse the table.
-        table = f"delta.`{self.path(name)}`"
-        self._spark.sql(
-            f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
-        )
-        for path in columns:
-            column = ".".join("`" + part.replace("`", "``") + "`" for part in path)
-            self._spark.sql(f"ALTER TABLE {table} ALTER COLUMN {column} TYPE {kind.simpleString()}")
-
-    def compact(self, name: str) -> None:
-        self._spark.sql(f"OPTIMIZE delta.`{self.path(name)}`").collect()
-
-    def _read(self, path: str) -> DataFrame:
-        return self._spark.read.format("delta").load(path)
+def in_catalog(name: str) -> str | None:
+    """The name of a catalog's table, in quotes for SQL; None for a table in the directory."""
+    if not name.startswith(CATALOG):
+        return None
+    return quoted(*name.removeprefix(CATALOG).split("."))
 
 
-class ParquetTables(Tables):
-    format = "parquet"
-    can_widen = False
-
-    def append(
-        self, name: str, rows: DataFrame, batch: Batch, part: str = "", by: Columns = ("date",)
-    ) -> int:
-        directory = _directory_of(batch, part)
-        named = rows.withColumn(BATCH_COLUMN, f.lit(directory))
-        writer = named.write.format("parquet").mode("overwrite").partitionBy("date", BATCH_COLUMN)
-        writer.option("partitionOverwriteMode", "dynamic").save(self.path(name))
-        written = self.rows(name)
-        return 0 if written is None else written.where(f.col(BATCH_COLUMN) == directory).count()
-
-    def not_of(self, rows: DataFrame, batch: Batch) -> DataFrame:
-        return rows.where(~f.col(BATCH_COLUMN).startswith(_directory_of(batch)))
-
-    def widen(self, name: str, columns: Sequence[tuple[str, ...]], kind: DataType) -> None:
-        raise NotImplementedError("the columns of Parquet files keep their types")
-
-    def compact(self, name: str) -> None:
-        """Do nothing. Without commits, readers would see rows twice during a compaction."""
-
-    def _read(self, path: str) -> DataFrame:
-        return self._spark.read.option("mergeSchema", "true").parquet(path)
+def quoted(*path: str) -> str:
+    """The path of a field, or the parts of a name, for SQL."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in path)
 
 
-FORMATS: dict[str, type[Tables]] = {"delta": DeltaTables, "parquet": ParquetTables}
-
-
-def _directory_of(batch: Batch, part: str = "") -> str:
-    return "-".join(filter(None, (batch.query_id, f"{batch.number:09d}", part)))
+def dotted(columns: Sequence[str]) -> str:
+    """Columns for SQL; fields of a struct are given as `value.id`."""
+    return ", ".join(quoted(*column.split(".")) for column in columns)
 
 
 def within(spans: Sequence[Span]) -> Column:
-    """Whether a row is in one of the spans. Both formats use this condition to skip files."""
+    """Whether a row is in one of the spans. All formats use this condition to skip files."""
     inside = [
         (f.col("partition") == span.partition) & f.col("offset").between(span.start, span.end - 1)
         for span in spans
     ]
     return reduce(lambda one, other: one | other, inside, f.lit(False))
+
+
+def _literally_within(spans: Sequence[Span]) -> str:
+    """The same about the table `t` of a merge, with literals, so that files can be skipped."""
+    return " OR ".join(
+        f"(t.`partition` = {partition} AND t.`offset` BETWEEN {start} AND {end - 1})"
+        for partition, start, end in spans
+    )
+
+
+def same(columns: Sequence[str]) -> str:
+    """The condition of a merge that two rows have the same values in these columns."""
+    return " AND ".join(f"t.`{column}` = s.`{column}`" for column in columns)
 
 
 def unseen(rows: DataFrame, existing: DataFrame, by: Sequence[str] = RECORD) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Keeps a table with one row per key, from the newest record of the key.
+"""Changes a table to one row per key of a topic, that of its newest record.
 
 Each commit compares a record with the row of its key, and with the newest delete of its key. So a
 repeated change has no effect, and an older record never replaces a newer one. A delete is
@@ -9,8 +9,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, StructType
 
-from tidelog_pipelines.sinks import merges
 from tidelog_pipelines.sinks.deletes import Deletes
+from tidelog_pipelines.sinks.destinations import Destination
+from tidelog_pipelines.sinks.tables import ChangingTables, same
 from tidelog_pipelines.transformations.values.python_decoding import DELETED
 from tidelog_pipelines.transformations.versions import is_newer, newest, unless_deleted_later
 
@@ -23,12 +24,14 @@ def columns(rows: StructType) -> StructType:
     return rows
 
 
-def apply(path: str, table: DataFrame, records: DataFrame, deletes: Deletes, count: int) -> int:
-    """Apply the newest record of each key. `count` of them are deletes. -> how many rows changed.
+def apply(
+    tables: ChangingTables, at: Destination, table: DataFrame, records: DataFrame, count: int
+) -> int:
+    """Apply the newest record of each key, of which so many delete. -> how many rows have changed.
 
     The records have the column DELETED.
     """
-    found = records
+    found, deletes = records, Deletes(tables, at.topic)
     if (known := deletes.rows()) is not None:
         found = unless_deleted_later(found, known)
     if count:
@@ -36,16 +39,15 @@ def apply(path: str, table: DataFrame, records: DataFrame, deletes: Deletes, cou
     # In the merge, a null date marks a delete. All other rows have a date.
     source = _like(found, table.schema).withColumn("date", f.when(~f.col(DELETED), f.col("date")))
     newer = is_newer("s", "t")
-    changed = merges.merge(
-        records.sparkSession,
-        path,
+    merged = tables.merge(
+        at.table,
         source.drop(DELETED),
-        "t.key = s.key",
+        same((*at.topic_column, "key")),
         f"WHEN MATCHED AND {newer} AND s.date IS NULL THEN DELETE "
         f"WHEN MATCHED AND {newer} THEN UPDATE SET * "
         "WHEN NOT MATCHED AND s.date IS NOT NULL THEN INSERT *",
     )
-    return int(changed[0])
+    return merged.changed
 
 
 def _like(rows: DataFrame, table: StructType) -> DataFrame:

@@ -12,7 +12,7 @@ from tests.pipelines.nasty.cuts import random_cuts
 
 from tidelog.testing import Cluster
 from tidelog_pipelines.jobs import ingest
-from tidelog_pipelines.sinks.tables import FORMATS
+from tidelog_pipelines.sinks.formats import FORMATS
 
 
 class Written(NamedTuple):

@@ -14,6 +14,7 @@ from tidelog_pipelines.jobs.topic_tables.table_settings import (
     of_file,
 )
 from tidelog_pipelines.settings import KafkaSettings
+from tidelog_pipelines.sinks.tables import Layout
 from tidelog_pipelines.sources.registry import Registry
 from tidelog_pipelines.transformations.values.decoding import Raw, Text
 
@@ -31,6 +32,9 @@ def test_a_topic_is_a_table_if_its_configuration_says_so() -> None:
             "tidelog.table.retention.ms": "5000",
         }
     ) == TableSettings("text", "upsert", ("date", "partition"), 5000)
+    clustered = {"tidelog.table.enable": "true", "tidelog.table.cluster.by": "key,value.id"}
+    by_key = DEFAULT._replace(partition_by=(), cluster_by=("key", "value.id"))
+    assert of_configuration(clustered) == by_key
     unpartitioned = {"tidelog.table.enable": "true", "tidelog.table.partition.by": ""}
     assert of_configuration(unpartitioned) == DEFAULT._replace(partition_by=())
 
@@ -39,12 +43,13 @@ def test_a_file_has_a_section_per_topic(tmp_path: Path) -> None:
     file = tmp_path / "tables.toml"
     file.write_text(
         '[orders]\n["my.notes"]\nvalue-format = "text"\npartition-by = "partition"\n'
-        "[clicks]\npartition-by = []\nretention-ms = 60000\n"
+        "[clicks]\npartition-by = []\nretention-ms = 60000\n[visits]\ncluster-by = ['key']\n"
     )
     assert of_file(str(file)) == {
         "orders": DEFAULT,
         "my.notes": TableSettings("text", partition_by=("partition",)),
         "clicks": TableSettings(partition_by=(), retention_ms=60_000),
+        "visits": TableSettings(partition_by=(), cluster_by=("key",)),
     }
 
 
@@ -83,8 +88,14 @@ def test_each_format_has_its_decoder() -> None:
     assert plans.of(DEFAULT).value is None
     assert plans.of(DEFAULT._replace(format="text")).value == Text()
     raw = plans.of(TableSettings("raw", partition_by=("partition",)), "/out/checkpoints/1")
-    assert (raw.value, raw.partition_by) == (Raw(), ("partition",))
+    assert (raw.value, raw.layout) == (Raw(), Layout(("partition",)))
     assert raw.checkpoint == "/out/checkpoints/1"
+    clustered = DEFAULT._replace(partition_by=(), cluster_by=("key",))
+    assert plans.of(clustered).layout == Layout(cluster_by=("key",))
+    with pytest.raises(ValueError, match="either partitioned or clustered, not both"):
+        plans.of(clustered._replace(partition_by=("date",)))
+    with pytest.raises(ValueError, match="at most 4 different columns"):
+        plans.of(clustered._replace(cluster_by=("key", "key")))
     with pytest.raises(ValueError, match="the format avro needs a schema registry"):
         plans.of(DEFAULT._replace(format="avro"))
     registered = TablePlans(KafkaSettings(), "/out", Registry("http://r:1"), compact_every=20)

@@ -12,7 +12,8 @@ from tidelog_pipelines.jobs.topic_tables.book import Book
 from tidelog_pipelines.jobs.topic_tables.table_settings import TableSettings
 from tidelog_pipelines.jobs.topic_tables.table_upkeep import TableUpkeep
 from tidelog_pipelines.jobs.topic_tables.watch import Look, TableTopic
-from tidelog_pipelines.sinks.tables import Batch, DeltaTables
+from tidelog_pipelines.sinks.delta_tables import DeltaTables
+from tidelog_pipelines.sinks.tables import Batch, Layout
 
 AN_HOUR = datetime.timedelta(hours=1)
 ROW = "partition INT, offset BIGINT, timestamp TIMESTAMP, date DATE"
@@ -29,9 +30,9 @@ def test_rows_expire_and_files_are_merged_and_removed(
     now = datetime.datetime.now(datetime.UTC)
     for number, time in enumerate((now, now, now - 3 * AN_HOUR, now - 72 * AN_HOUR)):
         rows = tables.frame([(0, number, time, time.date())], ROW)
-        tables.append("tables/t", rows.coalesce(1), Batch("q", number), by=())
+        tables.append("tables/t", rows.coalesce(1), Batch("q", number), layout=Layout())
     rows = tables.frame([(0, 9, None, None)], ROW)
-    tables.append("tables/t", rows.coalesce(1), Batch("q", 9), by=())
+    tables.append("tables/t", rows.coalesce(1), Batch("q", 9), layout=Layout())
     book.written("t", {0: 10}, rows=5)
     settings = TableSettings(retention_ms=2 * 3_600_000)
     look = Look({"t": TableTopic(settings), "none": TableTopic(settings)}, frozenset(), {})

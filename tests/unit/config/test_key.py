@@ -22,6 +22,7 @@ from tidelog.config.topic_keys import SYNONYMS, TOPIC_KEYS
         ("leader.replication.throttled.replicas", "*", ("*",)),
         ("message.timestamp.type", "LogAppendTime", "LogAppendTime"),
         ("tidelog.table.enable", "true", True),
+        ("tidelog.table.cluster.by", "key,value.id", ("key", "value.id")),
         ("tidelog.table.partition.by", "", ()),
         ("tidelog.table.partition.by", "date,partition", ("date", "partition")),
         ("tidelog.table.retention.ms", "-1", -1),

@@ -21,8 +21,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidelog_pipelines import failures, streams
 from tidelog_pipelines.failures import JobFailed, sentence_for
 from tidelog_pipelines.jobs.ingest import IngestSettings
-from tidelog_pipelines.jobs.ingestion import QUARANTINE
-from tidelog_pipelines.jobs.plan import table_of
 from tidelog_pipelines.jobs.topic_tables.book import ERROR, NAME, Book
 from tidelog_pipelines.jobs.topic_tables.choice import Chosen, choose
 from tidelog_pipelines.jobs.topic_tables.table_ingestion import TableIngestion
@@ -42,8 +40,10 @@ from tidelog_pipelines.settings import (
     setting,
 )
 from tidelog_pipelines.sinks.claims import claimed
+from tidelog_pipelines.sinks.delta_tables import DeltaTables
+from tidelog_pipelines.sinks.destinations import destination
 from tidelog_pipelines.sinks.group_offsets import GroupOffsets
-from tidelog_pipelines.sinks.tables import DeltaTables
+from tidelog_pipelines.sinks.quarantine import QUARANTINE
 from tidelog_pipelines.sources.checkpoint import Ends
 from tidelog_pipelines.sources.kafka import Subscription, stream
 from tidelog_pipelines.sources.registry import Registry
@@ -68,8 +68,8 @@ class TablesSettings(KafkaSettings):
     tables_file: str = setting(
         "",
         metavar="FILE",
-        meaning="a TOML file of tables: a section [TOPIC] with value-format, mode, partition-by "
-        "and retention-ms; it is read again at each look",
+        meaning="a TOML file of tables: a section [TOPIC] with value-format, mode, partition-by, "
+        "cluster-by and retention-ms; it is read again at each look",
     )
     interval: float = setting(
         10.0, metavar="SECONDS", meaning="how often to look for new tables and changed settings"
@@ -327,7 +327,7 @@ class TablesJob:
         for topic in self._book.tables:
             self._book.note(topic, quarantined=quarantined.get(topic, 0))
             try:
-                rows = found.rows(table_of(topic))
+                rows = found.rows(destination(topic).table)
                 self._book.note(topic, rows=0 if rows is None else rows.count())
             except Exception as error:
                 if (sentence := topics_own(error)) is None:

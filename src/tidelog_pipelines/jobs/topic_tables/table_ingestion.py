@@ -15,10 +15,11 @@ from pyspark.sql import DataFrame
 from tidelog_pipelines import streams
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs.ingestion import Ingestion, Part, QueryRun, compact
-from tidelog_pipelines.jobs.plan import Plan, table_of
+from tidelog_pipelines.jobs.plan import Plan
 from tidelog_pipelines.jobs.topic_tables.book import Book
 from tidelog_pipelines.jobs.topic_tables.log_offsets import LogOffsets
 from tidelog_pipelines.jobs.topic_tables.topic_failures import topics_own
+from tidelog_pipelines.sinks.destinations import destination
 from tidelog_pipelines.sinks.identities import TopicReplaced
 from tidelog_pipelines.sinks.tables import Batch
 from tidelog_pipelines.sources.checkpoint import Span
@@ -97,7 +98,7 @@ class TableIngestion(Ingestion):
         every = self._plan.compact_every
         due = [topic for topic, count in self._batches.items() if every and count >= every]
         for topic in due:
-            self._guarded(topic, partial(compact, run.tables, [topic]))
+            self._guarded(topic, partial(compact, run.tables, [destination(topic)]))
             del self._batches[topic]
 
     def _guarded(self, topic: str, work: Callable[[], T]) -> T | None:
@@ -136,5 +137,5 @@ class TableIngestion(Ingestion):
 
 
 def _count(run: QueryRun, topic: str) -> int:
-    table = run.tables.rows(table_of(topic))
+    table = run.tables.rows(destination(topic).table)
     return 0 if table is None else table.count()

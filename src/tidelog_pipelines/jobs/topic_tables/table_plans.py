@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from tidelog_pipelines.jobs.plan import Plan
 from tidelog_pipelines.jobs.topic_tables.table_settings import TableSettings
 from tidelog_pipelines.jobs.value_formats import ValueSource, registry_plan, value_format
-from tidelog_pipelines.settings import KafkaSettings
+from tidelog_pipelines.settings import KafkaSettings, check_clustering
 from tidelog_pipelines.sinks.modes import APPEND
+from tidelog_pipelines.sinks.tables import Layout
 from tidelog_pipelines.sources.registry import Registry
 from tidelog_pipelines.transformations.values.decoding import Text
 from tidelog_pipelines.transformations.values.strict_json import DEFAULT_LIMITS
@@ -42,6 +43,9 @@ class TablePlans:
                 f"the format {settings.format} needs a schema registry: start `tables run` with "
                 "--schema-registry."
             )
+        check_clustering(settings.cluster_by)
+        if settings.cluster_by and settings.partition_by:
+            raise ValueError("a table is either partitioned or clustered, not both.")
         source = ValueSource(
             "string" if settings.format == "text" else settings.format,
             schema="",
@@ -55,7 +59,7 @@ class TablePlans:
         return self.shared(checkpoint)._replace(
             value=value_format(source),
             registry=registry_plan(source),
-            partition_by=_partition_by(settings),
+            layout=Layout(_partition_by(settings), settings.cluster_by),
             mode=settings.mode,
         )
 

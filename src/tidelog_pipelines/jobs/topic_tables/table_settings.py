@@ -19,6 +19,8 @@ class TableSettings(NamedTuple):
     partition_by: tuple[str, ...] = ("date",)
     """The columns that partition a new table."""
     retention_ms: int = FOREVER
+    cluster_by: tuple[str, ...] = ()
+    """The columns that cluster the table, which is not partitioned then."""
 
     @property
     def for_the_query(self) -> "TableSettings":
@@ -33,13 +35,19 @@ def of_configuration(values: Mapping[str, str]) -> TableSettings | None:
     """The settings in a topic's configuration; None if the topic is not a table."""
     if values.get(ENABLE) != "true":
         return None
-    columns = values.get("tidelog.table.partition.by", ",".join(DEFAULT.partition_by))
+    clustered = _names(values.get("tidelog.table.cluster.by", ""))
+    by_default = "" if clustered else ",".join(DEFAULT.partition_by)
     return TableSettings(
         values.get("tidelog.table.value.format", DEFAULT.format),
         values.get("tidelog.table.mode", DEFAULT.mode),
-        tuple(name.strip() for name in columns.split(",") if name.strip()),
+        _names(values.get("tidelog.table.partition.by", by_default)),
         int(values.get("tidelog.table.retention.ms", DEFAULT.retention_ms)),
+        clustered,
     )
+
+
+def _names(listed: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in listed.split(",") if name.strip())
 
 
 def of_file(path: str) -> dict[str, TableSettings]:
@@ -53,7 +61,7 @@ def of_file(path: str) -> dict[str, TableSettings]:
 
 
 def _of_section(path: str, topic: str, section: Any) -> TableSettings:
-    known = ("value-format", "mode", "partition-by", "retention-ms")
+    known = ("value-format", "mode", "partition-by", "cluster-by", "retention-ms")
     if not isinstance(section, dict):
         raise JobFailed(f"{path}: {topic} is not a section such as [{topic}].")
     for key in section:
@@ -61,13 +69,14 @@ def _of_section(path: str, topic: str, section: Any) -> TableSettings:
             raise JobFailed(
                 f"{path}: [{topic}] has no setting {key!r}; there are {', '.join(known)}."
             )
-    columns = section.get("partition-by", list(DEFAULT.partition_by))
-    columns = [columns] if isinstance(columns, str) else columns
+    clustered = _listed(section.get("cluster-by", []))
+    by_default: list[str] = [] if clustered else list(DEFAULT.partition_by)
     found = TableSettings(
         section.get("value-format", DEFAULT.format),
         section.get("mode", DEFAULT.mode),
-        tuple(columns) if isinstance(columns, list) else (str(columns),),
+        _listed(section.get("partition-by", by_default)),
         section.get("retention-ms", DEFAULT.retention_ms),
+        clustered,
     )
     where = f"{path}: [{topic}]"
     _check(where, "value-format", (found.format,), FORMATS)
@@ -77,6 +86,11 @@ def _of_section(path: str, topic: str, section: Any) -> TableSettings:
     if type(retention) is not int or (retention < 1 and retention != FOREVER):
         raise JobFailed(f"{where}: retention-ms is a number of at least 1, or -1 for no limit.")
     return found
+
+
+def _listed(value: Any) -> tuple[str, ...]:
+    """A name or a list of names, as strings."""
+    return tuple(map(str, value if isinstance(value, list) else [value]))
 
 
 def _check(where: str, key: str, values: tuple[Any, ...], allowed: tuple[str, ...]) -> None:

@@ -8,16 +8,16 @@ from threading import Event
 from pyspark.sql import SparkSession
 
 from tidelog_pipelines import streams
-from tidelog_pipelines.jobs.ingestion import QUARANTINE
 from tidelog_pipelines.jobs.maintain import SAFE_HOURS
-from tidelog_pipelines.jobs.plan import table_of
 from tidelog_pipelines.jobs.topic_tables.book import Book
 from tidelog_pipelines.jobs.topic_tables.table_settings import FOREVER
 from tidelog_pipelines.jobs.topic_tables.topic_failures import topics_own
 from tidelog_pipelines.jobs.topic_tables.watch import Look
-from tidelog_pipelines.sinks import deletes, upkeep
+from tidelog_pipelines.sinks import deletes
 from tidelog_pipelines.sinks.claims import turn
-from tidelog_pipelines.sinks.tables import DeltaTables
+from tidelog_pipelines.sinks.delta_tables import DeltaTables
+from tidelog_pipelines.sinks.destinations import destination
+from tidelog_pipelines.sinks.quarantine import QUARANTINE
 
 A_DAY_SECONDS = 86_400.0
 
@@ -31,7 +31,6 @@ class TableUpkeep:
         every_seconds: float,
         vacuum_seconds: float = A_DAY_SECONDS,
     ) -> None:
-        self._spark = spark
         self._out = out
         self._tables = DeltaTables(spark, out)
         self._book = book
@@ -54,7 +53,7 @@ class TableUpkeep:
         for topic, one in look.tables.items():
             if interrupted.is_set():
                 return
-            name, retention_ms = table_of(topic), one.settings.retention_ms
+            name, retention_ms = destination(topic).table, one.settings.retention_ms
             self._guarded(name, partial(self._keep, topic, name, retention_ms))
         bad = sum(state.quarantined for state in self._book.tables.values())
         self._guarded(QUARANTINE, partial(self._compact, QUARANTINE, bad))
@@ -70,14 +69,9 @@ class TableUpkeep:
             streams.say(f"tidelog: the upkeep of {name} has failed: {sentence}")
 
     def _keep(self, topic: str, name: str, retention_ms: int) -> None:
-        path = self._tables.path(name)
-        if retention_ms != FOREVER and (
-            expired := upkeep.expire_older(self._spark, path, retention_ms)
-        ):
+        if retention_ms != FOREVER and (expired := self._tables.expire_older(name, retention_ms)):
             streams.say(f"{name}: {expired:,} rows expired")
-            rows = self._tables.rows(name)
-            assert rows is not None
-            self._book.note(topic, rows=rows.count())
+            self._book.note(topic, rows=self._tables.existing(name).count())
         state = self._book.of(topic)
         self._compact(name, state.last_batch)
         if state.vacuumed is None:
@@ -85,11 +79,11 @@ class TableUpkeep:
         elif time.time() - state.vacuumed > self._vacuum_seconds:
             for one in (name, deletes.name_of(topic)):
                 if self._tables.rows(one) is not None:
-                    upkeep.vacuum(self._spark, self._tables.path(one), SAFE_HOURS)
+                    self._tables.vacuum(one, SAFE_HOURS)
             self._book.note(topic, vacuumed=time.time())
 
     def _compact(self, name: str, version: float | None) -> None:
         """Merge small files, if the table has changed since the last time."""
         if self._compacted.get(name) != version:
-            upkeep.compact(self._spark, self._tables.path(name), ())
+            self._tables.compact(name)
             self._compacted[name] = version

@@ -1,0 +1,31 @@
+"""Checks, before a query continues from its checkpoint, that the checkpoint is its own."""
+
+from tidelog_pipelines.failures import JobFailed
+from tidelog_pipelines.sinks.group_offsets import GroupOffsets
+from tidelog_pipelines.sinks.identities import Identities
+from tidelog_pipelines.sources.checkpoint import Checkpoint
+from tidelog_pipelines.sources.kafka import Subscription
+
+
+def resume(
+    checkpoint: Checkpoint,
+    subscription: Subscription,
+    identities: Identities,
+    offsets: GroupOffsets | None,
+) -> str | None:
+    """Check that the checkpoint is ours, and commit offsets that a killed run did not commit.
+
+    -> why the offsets were not committed.
+    """
+    if checkpoint.last_committed() is None:
+        return None
+    ends = checkpoint.committed_ends()
+    foreign = [topic for topic in ends if not subscription.covers(topic)]
+    if foreign or not ends:
+        of = f"one that reads {', '.join(foreign)}" if foreign else "one that reads no topics"
+        raise JobFailed(
+            f"the checkpoint {checkpoint.path} belongs to another query, {of}; give this one a "
+            "separate --out or --checkpoint."
+        )
+    identities.check(list(ends))
+    return offsets.commit(ends) if offsets else None
