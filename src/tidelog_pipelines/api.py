@@ -75,18 +75,20 @@ OF_HEALTH = _names(HealthSettings, "follow", "once", "every", "patience_seconds"
 
 
 @takes(SparkSettings, OF_SESSION)
-def session(**options: Any) -> SparkSession:
-    """A session with all that the pipeline needs. The first session on a machine fetches the jars.
+def session(*, iceberg: bool = False, **options: Any) -> SparkSession:
+    """A session with all that the pipeline needs. The first one on a machine fetches the jars.
 
-    If a session is active, that session gets the options that the pipeline always needs and those
-    of `conf`, and is returned. Its log level changes only if `log_level` is given. `master` and
-    `driver_memory` are refused, because they take effect only when a session starts.
+    `iceberg` adds the jar for `format="iceberg"`, which takes effect only at the start of Spark.
+
+    If a session is active, it is returned, with the options that the pipeline always needs and with
+    `conf`. Its log level changes only if `log_level` is given; `master` and `driver_memory` are
+    refused.
     """
     settings = settings_of(SparkSettings, options, OF_SESSION)
     with sentences():
         found = None if settings.remote else sessions.active_session()
         if found is None:
-            found = sessions.spark_session(settings, "session")
+            found = sessions.spark_session(settings, "session", iceberg=iceberg)
         else:
             sessions.adapt(found, settings)
             if options.get("log_level") is not None:
@@ -95,10 +97,10 @@ def session(**options: Any) -> SparkSession:
     return found
 
 
-def configuration() -> dict[str, str]:
-    """The configuration, including the jars, with which to start a session of your own."""
+def configuration(*, iceberg: bool = False) -> dict[str, str]:
+    """The configuration that a session of your own needs at its start, with the jars."""
     with sentences():
-        return sessions.configuration()
+        return sessions.configuration(iceberg=iceberg)
 
 
 def register(spark: SparkSession) -> None:

@@ -4,7 +4,8 @@ Spark's own Ivy resolves the coordinates, so the user's Ivy settings and local M
 determine the repositories and mirrors. Ivy runs in a separate process. The directory of the jars is
 named after a hash of the coordinates. Every later session starts without network access.
 
-`python -m tidelog_pipelines.jars` prints the jars as a list for spark-submit's --jars.
+`python -m tidelog_pipelines.jars` prints the jars as a list for spark-submit's --jars; with the
+argument `iceberg`, also that of Iceberg.
 """
 
 import fcntl
@@ -34,6 +35,9 @@ LINES = {
 }
 """The coordinates by Spark's release line. docs/adr/0009 explains the lines and versions."""
 
+ICEBERG = {"4.0": ("org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.1",)}
+"""Iceberg's coordinates by Spark's release line. They are fetched only for --format iceberg."""
+
 SHIPPED = (
     "com.fasterxml.jackson.core:*",
     "com.github.luben:*",
@@ -54,6 +58,7 @@ SHIPPED = (
 
 IVY_SETTINGS = ("~/.ivy2.5.2/ivysettings.xml", "~/.ivy2/ivysettings.xml")
 NAMED_BY_THE_USER = "TIDELOG_SPARK_JARS"
+FETCH = "fetch"
 
 
 def cache_directory() -> Path:
@@ -65,7 +70,7 @@ def cache_directory() -> Path:
 def coordinates(version: str | None = None) -> tuple[str, ...]:
     """The jars that a version of PySpark needs. The default is the installed version."""
     version = version or metadata.version("pyspark")
-    line = ".".join(version.split(".")[:2])
+    line = _line(version)
     if line not in LINES:
         raise JobFailed(
             f"PySpark {version} is installed, and the pipeline works with {' and '.join(LINES)}: "
@@ -74,25 +79,46 @@ def coordinates(version: str | None = None) -> tuple[str, ...]:
     return LINES[line]
 
 
-def jars() -> list[Path]:
-    """The jars. The first use fetches them and prints a line on stderr."""
+def iceberg_coordinates(version: str | None = None) -> tuple[str, ...]:
+    """The jar of Iceberg for a version of PySpark, by default the one that is installed."""
+    version = version or metadata.version("pyspark")
+    if (found := ICEBERG.get(_line(version))) is None:
+        raise JobFailed(
+            f"PySpark {version} is installed, and --format iceberg works with "
+            f"{' and '.join(ICEBERG)}: pip install 'pyspark~={min(ICEBERG)}.0'."
+        )
+    return found
+
+
+def _line(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
+
+def jars(*, iceberg: bool = False) -> list[Path]:
+    """The jars, with Iceberg's if that is chosen. The first use of each fetches them."""
     if named := os.environ.get(NAMED_BY_THE_USER):
         return sorted(Path(named).glob("*.jar"))
-    wanted = hashlib.sha256("\n".join([*coordinates(), *SHIPPED]).encode()).hexdigest()[:12]
-    home = cache_directory() / f"spark-jars-{wanted}"
+    found = _fetched(coordinates(), "Spark's connector for Kafka and Delta")
+    return found + _fetched(iceberg_coordinates(), "Iceberg") if iceberg else found
+
+
+def _fetched(wanted: tuple[str, ...], what: str) -> list[Path]:
+    """The jars of these coordinates. If they are fetched, a line on stderr tells so."""
+    name = hashlib.sha256("\n".join([*wanted, *SHIPPED]).encode()).hexdigest()[:12]
+    home = cache_directory() / f"spark-jars-{name}"
     if not home.is_dir():
         home.parent.mkdir(parents=True, exist_ok=True)
         with home.with_suffix(".lock").open("w") as guard:
             fcntl.flock(guard, fcntl.LOCK_EX)
             if not home.is_dir():  # another process may have fetched them meanwhile
-                _fetch(home)
+                _fetch(home, wanted, what)
     return sorted(home.glob("*.jar"))
 
 
-def _fetch(home: Path) -> None:
+def _fetch(home: Path, wanted: tuple[str, ...], what: str) -> None:
     started = time.monotonic()
     print(
-        "tidelog: fetching Spark's connector for Kafka and Delta, once ...",
+        f"tidelog: fetching {what}, once ...",
         end=" ",
         file=sys.stderr,
         flush=True,
@@ -101,7 +127,7 @@ def _fetch(home: Path) -> None:
         log = home.with_suffix(".log")
         with log.open("w") as output:
             done = subprocess.run(
-                [sys.executable, "-P", "-m", __name__, scratch],
+                [sys.executable, "-P", "-m", __name__, FETCH, scratch, *wanted],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -118,7 +144,7 @@ def _fetch(home: Path) -> None:
     print(f"done in {time.monotonic() - started:.0f} s", file=sys.stderr)
 
 
-def _resolve(scratch: Path) -> None:
+def _resolve(scratch: Path, wanted: list[str]) -> None:
     """Resolve the coordinates in a temporary session, and copy the jars to `scratch`/jars."""
     from pyspark.sql import SparkSession
 
@@ -127,7 +153,7 @@ def _resolve(scratch: Path) -> None:
     os.environ["JAVA_HOME"] = str(java_home(cache_directory()))
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.Builder().master("local[1]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.jars.packages", ",".join(coordinates()))
+    builder = builder.config("spark.jars.packages", ",".join(wanted))
     builder = builder.config("spark.jars.excludes", ",".join(SHIPPED))
     builder = builder.config("spark.jars.ivy", str(scratch / "ivy"))
     builder = builder.config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
@@ -145,7 +171,7 @@ def _resolve(scratch: Path) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        _resolve(Path(sys.argv[1]))
+    if sys.argv[1:2] == [FETCH]:
+        _resolve(Path(sys.argv[2]), sys.argv[3:])
     else:  # for spark-submit --jars
-        print(",".join(map(str, jars())))
+        print(",".join(map(str, jars(iceberg="iceberg" in sys.argv[1:]))))

@@ -61,7 +61,9 @@ LOCALLY = {
 }
 
 
-def spark_session(settings: SparkSettings, job: str = "tidelog") -> SparkSession:
+def spark_session(
+    settings: SparkSettings, job: str = "tidelog", *, iceberg: bool = False
+) -> SparkSession:
     """A session according to the settings: embedded, on a cluster, or on a Connect server."""
     for name in QUERY_LOGGERS:
         PySparkLogger.getLogger(name).disabled = settings.log_level == "OFF"
@@ -73,7 +75,7 @@ def spark_session(settings: SparkSettings, job: str = "tidelog") -> SparkSession
     if _is_submitted():
         session = _configured(builder, {**AT_START, **ALWAYS, **chosen}).getOrCreate()
     else:
-        session = _configured(builder, _launch(settings, chosen)).getOrCreate()
+        session = _configured(builder, _launch(settings, chosen, iceberg)).getOrCreate()
     session.sparkContext.setLogLevel(settings.log_level)
     return session
 
@@ -106,12 +108,12 @@ def adapt(session: SparkSession, settings: SparkSettings) -> None:
         session.conf.set(key, value)
 
 
-def configuration() -> dict[str, str]:
-    """What every session needs at its start: the jars and the options."""
+def configuration(*, iceberg: bool = False) -> dict[str, str]:
+    """What a session needs at its start: the options and the jars, with Iceberg's if chosen."""
     return {
         **AT_START,
         **ALWAYS,
-        "spark.jars": ",".join(map(str, jars())),
+        "spark.jars": ",".join(map(str, jars(iceberg=iceberg))),
         JAVA_OPTIONS: JVM,
     }
 
@@ -121,13 +123,13 @@ def _is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _launch(settings: SparkSettings, chosen: dict[str, str]) -> dict[str, str]:
+def _launch(settings: SparkSettings, chosen: dict[str, str], iceberg: bool) -> dict[str, str]:
     """The configuration of a JVM that this process starts itself."""
     master = settings.master or LOCAL
     os.environ["JAVA_HOME"] = str(java_home(cache_directory()))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     values = {
-        **configuration(),
+        **configuration(iceberg=iceberg),
         "spark.master": master,
         "spark.ui.showConsoleProgress": "false",
     }

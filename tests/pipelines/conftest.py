@@ -4,11 +4,13 @@ import itertools
 import re
 from collections.abc import Iterator
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 from tests.clients.conftest import kafka_libs
 
 from tidelog.testing import Cluster
+from tidelog_pipelines.jars import ICEBERG
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import SparkSettings
 
@@ -27,7 +29,9 @@ SMALL = (
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    session = spark_session(SparkSettings(master="local[2,4]", conf=SMALL), "tests")
+    has_iceberg = pyspark.__version__.startswith(tuple(ICEBERG))
+    settings = SparkSettings(master="local[2,4]", conf=SMALL)
+    session = spark_session(settings, "tests", iceberg=has_iceberg)
     yield session
     session.stop()
 

@@ -81,11 +81,11 @@ def test_flags_win_over_the_file_and_the_file_over_the_environment(
         (["--out", "o", "--pattern", "t.*", "--dead-letter-topic", "td"], "that the job reads"),
         (
             ["--out", "o", "--topics", "t", "--format", "parquet", "--partition-by", "none"],
-            "--partition-by needs --format delta",
+            "--partition-by needs --format delta or iceberg",
         ),
         (
             ["--out", "o", "--topics", "t", "--format", "parquet", "--mode", "upsert"],
-            "--mode upsert needs --format delta",
+            "--mode upsert needs --format delta or iceberg",
         ),
         (["--out", "o", "--topics", "t", "--mode", "merge"], "invalid choice: 'merge'"),
         (
@@ -115,7 +115,7 @@ def test_a_wrong_command_line_ends_with_a_sentence(
         ("topics = ", "is not TOML"),
         ('topic = "t"', "there is no setting 'topic'; there are"),
         ("topics = 3", "topics takes str, not 3"),
-        ('format = "csv"', "format is one of delta, parquet, not 'csv'"),
+        ('format = "csv"', "format is one of delta, iceberg, parquet, not 'csv'"),
         ('once = "yes"', "once takes bool, not 'yes'"),
     ],
 )

@@ -16,25 +16,23 @@ from tidelog_pipelines.jobs.ingestion import Ingestion, compact
 from tidelog_pipelines.jobs.plan import Plan
 from tidelog_pipelines.jobs.resuming import resume
 from tidelog_pipelines.jobs.summary import INTERRUPTED, summarized
-from tidelog_pipelines.jobs.value_columns import UNWRAPPED
+from tidelog_pipelines.jobs.table_choice import TableChoice
 from tidelog_pipelines.jobs.value_formats import ValueSource, registry_plan, value_format
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import (
     KafkaSettings,
     check_times,
-    clustering,
     located,
     parse,
     setting,
 )
 from tidelog_pipelines.sinks.catalogs import require_lasting, require_schema
 from tidelog_pipelines.sinks.claims import claimed, turn
-from tidelog_pipelines.sinks.destinations import check_name, destination
-from tidelog_pipelines.sinks.formats import CHANGING, FORMATS
+from tidelog_pipelines.sinks.destinations import destination
+from tidelog_pipelines.sinks.formats import FORMATS, ICEBERG
 from tidelog_pipelines.sinks.group_offsets import GroupOffsets
 from tidelog_pipelines.sinks.identities import Identities
-from tidelog_pipelines.sinks.modes import APPEND, MODES
-from tidelog_pipelines.sinks.tables import Layout
+from tidelog_pipelines.sinks.modes import APPEND, MODES, Mode
 from tidelog_pipelines.sources.checkpoint import Checkpoint, parse_ends
 from tidelog_pipelines.sources.kafka import Subscription, Topics, stream
 from tidelog_pipelines.sources.registry import Registry, RegistryClient
@@ -194,47 +192,21 @@ class IngestSettings(KafkaSettings):
                 "--starting-offsets is earliest, latest, or JSON such as "
                 f'{{"orders":{{"0":23}}}}, not {self.starting_offsets!r}'
             )
-        self._check_table()
-        self._check_mode()
+        self.tables.check(self.source)
         if self.dead_letter_topic and self.subscription.covers(self.dead_letter_topic):
             raise ValueError("--dead-letter-topic is one of the topics that the job reads")
         check_times(every=self.every)
 
-    def _check_table(self) -> None:
-        if self.table:
-            check_name(self.table)
-        columns = clustering(self.cluster_by)
-        if columns and self.partition_by not in ("auto", "none"):
-            raise ValueError("--cluster-by and --partition-by exclude each other: give one of them")
-        if self.format in CHANGING:
-            return
-        if columns or self.partition_by not in ("auto", "date"):
-            raise ValueError("--partition-by and --cluster-by need --format delta")
-        if "." in self.table:
-            raise ValueError("a --table of a catalog needs --format delta")
-
-    def _check_mode(self) -> None:
-        if self.mode != APPEND and self.format not in CHANGING:
-            raise ValueError(f"--mode {self.mode} needs --format delta")
-        if self.envelope == NO_ENVELOPE:
-            return
-        if self.mode == APPEND:
-            raise ValueError(
-                f"--envelope {self.envelope} needs --mode upsert or history; --mode append stores "
-                "envelopes as they are"
-            )
-        is_registered = self.value_format == "avro" and self.schema_registry
-        if self.value_format != "json" and not is_registered:
-            raise ValueError(f"--envelope {self.envelope} is for {UNWRAPPED}")
-
     @property
-    def layout(self) -> Layout:
-        """How the files of new tables are arranged."""
-        clustered = clustering(self.cluster_by)
-        # The date of a row changes with its record, so rows would move between the partitions.
-        automatic = "date" if self.mode == APPEND and not clustered else "none"
-        chosen = automatic if self.partition_by == "auto" else self.partition_by
-        return Layout(() if chosen == "none" else (chosen,), clustered)
+    def tables(self) -> TableChoice:
+        """The settings that tell how tables are made."""
+        return TableChoice(
+            self.table,
+            self.format,
+            Mode(self.mode, self.envelope),
+            self.partition_by,
+            self.cluster_by,
+        )
 
     @property
     def limits(self) -> Limits:
@@ -279,7 +251,7 @@ def ingest(settings: IngestSettings) -> int:
     """Run the job in its own session."""
     require(settings)
     with claimed(located(settings.out)):
-        spark = spark_session(settings, "ingest")
+        spark = spark_session(settings, "ingest", iceberg=settings.format == ICEBERG)
         try:
             require_lasting(spark, settings.table)
             run_claimed(spark, settings)
@@ -313,9 +285,10 @@ def run_claimed(
     spark: SparkSession, settings: IngestSettings, caller: streams.Caller = streams.COMMAND
 ) -> bool:
     """As `run`, for a caller that has claimed --out."""
-    require_schema(spark, settings.table)
-    checkpoint = Checkpoint(spark, settings.checkpoint_path)
     tables = FORMATS[settings.format](spark, located(settings.out))
+    tables.require()
+    require_schema(spark, settings.table, is_iceberg=settings.format == ICEBERG)
+    checkpoint = Checkpoint(spark, settings.checkpoint_path)
     offsets = GroupOffsets(settings, settings.group) if settings.group else None
     ingestion = Ingestion(plan(settings), report=caller.report)
 
@@ -384,7 +357,7 @@ def plan(settings: IngestSettings) -> Plan:
         limits=settings.limits,
         most_fields=settings.max_fields,
         dead_letter_topic=settings.dead_letter_topic,
-        layout=settings.layout,
+        layout=settings.tables.layout,
         table=settings.table,
         mode=settings.mode,
         envelope=settings.envelope,

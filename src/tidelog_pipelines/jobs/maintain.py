@@ -16,8 +16,8 @@ from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import SparkSettings, clustering, located, pairs, parse, setting
 from tidelog_pipelines.sinks import deletes
 from tidelog_pipelines.sinks.claims import require_directory, turn
-from tidelog_pipelines.sinks.delta_tables import DeltaTables
 from tidelog_pipelines.sinks.destinations import shown
+from tidelog_pipelines.sinks.formats import CHANGING, ICEBERG
 from tidelog_pipelines.sinks.identities import destinations
 from tidelog_pipelines.sinks.quarantine import QUARANTINE
 from tidelog_pipelines.sinks.tables import ChangingTables, Compaction
@@ -33,6 +33,7 @@ CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 @dataclass(frozen=True, kw_only=True)
 class MaintainSettings(SparkSettings):
     out: str = setting(metavar="DIR", meaning="the --out directory of ingest")
+    format: str = setting("delta", choices=tuple(CHANGING), meaning="the format of the tables")
     topics: str = setting(
         "",
         metavar="NAME,...",
@@ -63,6 +64,8 @@ class MaintainSettings(SparkSettings):
         super().__post_init__()
         if self.retain < 0:
             raise ValueError("--retain is a number of days, or 0")
+        if self.format == ICEBERG and (self.zorder or self.cluster_by):
+            raise ValueError("--zorder and --cluster-by need --format delta")
         if self.zorder and self.cluster_by:
             raise ValueError("give either --zorder or --cluster-by")
         clustering(self.cluster_by)
@@ -100,7 +103,7 @@ def parsed(arguments: list[str]) -> MaintainSettings:
 def maintain(settings: MaintainSettings) -> int:
     """Run the job in its own session."""
     require_directory(settings.out)
-    spark = spark_session(settings, "maintain")
+    spark = spark_session(settings, "maintain", iceberg=settings.format == ICEBERG)
     try:
         run(spark, settings)
     finally:
@@ -113,7 +116,8 @@ def run(spark: SparkSession, settings: MaintainSettings) -> None:
     require_directory(settings.out)
     for key, value in pairs(settings.conf, "--conf").items():
         spark.conf.set(key, value)
-    tables = DeltaTables(spark, located(settings.out))
+    tables = CHANGING[settings.format](spark, located(settings.out))
+    tables.require()
     for name in _names(tables, settings):
         with turn(located(settings.out)):
             print(_maintained(tables, name, settings).sentence(), flush=True)

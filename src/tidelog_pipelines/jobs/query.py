@@ -12,7 +12,7 @@ from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import SparkSettings, located, parse, setting
 from tidelog_pipelines.sinks.destinations import view_of
-from tidelog_pipelines.sinks.formats import FORMATS
+from tidelog_pipelines.sinks.formats import FORMATS, ICEBERG
 from tidelog_pipelines.sinks.identities import destinations
 from tidelog_pipelines.sinks.quarantine import QUARANTINE
 from tidelog_pipelines.sinks.tables import in_catalog
@@ -45,7 +45,7 @@ def parsed(arguments: list[str]) -> QuerySettings:
 
 def query(settings: QuerySettings) -> int:
     """Run the job in its own session."""
-    spark = spark_session(settings, "query")
+    spark = spark_session(settings, "query", iceberg=settings.format == ICEBERG)
     try:
         run(spark, settings)
     finally:
@@ -73,6 +73,7 @@ def _case_sensitive(spark: SparkSession) -> Iterator[None]:
 
 def answer(spark: SparkSession, settings: QuerySettings) -> DataFrame:
     tables = FORMATS[settings.format](spark, located(settings.out))
+    tables.require()
     known = destinations(tables)
     if known is None:
         raise JobFailed(f"there are no tables of format {settings.format} in {settings.out}.")

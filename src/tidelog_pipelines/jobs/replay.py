@@ -16,6 +16,7 @@ from tidelog_pipelines.jobs.value_formats import registry_plan
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import SparkSettings, like, located, parse, setting
 from tidelog_pipelines.sinks.claims import claimed, require_directory, turn
+from tidelog_pipelines.sinks.formats import CHANGING, ICEBERG
 from tidelog_pipelines.sources.registry import RegistryClient
 
 ABOUT = """\
@@ -49,6 +50,7 @@ class ReplaySettings(SparkSettings):
     reason: str = setting(
         "", metavar="TEXT", meaning="only records whose reason contains this text"
     )
+    format: str = setting("delta", choices=tuple(CHANGING), meaning="the format of the tables")
     dry_run: bool = setting(False, meaning="print the result without writing anything")
     value_format: str = like(IngestSettings, "value_format")
     schema: str = like(IngestSettings, "schema")
@@ -70,7 +72,7 @@ class ReplaySettings(SparkSettings):
     def of_ingest(self) -> IngestSettings:
         """The settings of an ingest that would decode records in the same way."""
         shared = {name: getattr(self, name) for name in DECODER}
-        return IngestSettings(out=self.out, pattern=".*", **shared)
+        return IngestSettings(out=self.out, pattern=".*", format=self.format, **shared)
 
     @property
     def choice(self) -> Choice:
@@ -97,7 +99,7 @@ def replay(settings: ReplaySettings) -> int:
 
 
 def _replay(settings: ReplaySettings) -> int:
-    spark = spark_session(settings, "replay")
+    spark = spark_session(settings, "replay", iceberg=settings.format == ICEBERG)
     try:
         _run(spark, settings)
     finally:

@@ -62,6 +62,7 @@ class Replay:
         self._plan = plan
         self._choice = choice
         self._tables = CHANGING[plan.format](spark, plan.out)
+        self._tables.require()
         found = self._tables.rows(QUARANTINE)
         if found is None:
             raise JobFailed(f"there is no quarantine of format {plan.format} in {plan.out}.")

@@ -3,7 +3,7 @@
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.sinks.group_offsets import GroupOffsets
 from tidelog_pipelines.sinks.identities import Identities
-from tidelog_pipelines.sources.checkpoint import Checkpoint
+from tidelog_pipelines.sources.checkpoint import Checkpoint, spans_between
 from tidelog_pipelines.sources.kafka import Subscription
 
 
@@ -26,6 +26,11 @@ def resume(
         raise JobFailed(
             f"the checkpoint {checkpoint.path} belongs to another query, {of}; give this one a "
             "separate --out or --checkpoint."
+        )
+    if spans_between(checkpoint.first_starts(), ends) and not identities.are_known():
+        raise JobFailed(
+            f"the checkpoint {checkpoint.path} has read records, and its tables are of another "
+            "--format, or were removed: give the earlier --format, or another --out."
         )
     identities.check(list(ends))
     return offsets.commit(ends) if offsets else None

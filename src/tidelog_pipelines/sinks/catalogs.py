@@ -3,16 +3,21 @@
 from pyspark.sql import SparkSession
 
 from tidelog_pipelines.failures import JobFailed
-from tidelog_pipelines.sinks.tables import quoted
+from tidelog_pipelines.transformations.fitting import quoted
 
 SESSION_CATALOG = "spark_catalog"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 """Keeps its tables where `spark.sql.catalogImplementation` tells."""
 
 
-def require_schema(spark: SparkSession, table: str) -> None:
+def require_schema(spark: SparkSession, table: str, *, is_iceberg: bool = False) -> None:
     """Raise if the schema of a catalog's table does not exist. A name in --out needs none."""
-    schema = table.rpartition(".")[0]
+    schema, first = table.rpartition(".")[0], table.partition(".")[0]
+    if schema and is_iceberg and not spark.conf.get(f"spark.sql.catalog.{first}", None):
+        raise JobFailed(
+            f"--table {table} needs a catalog of Iceberg's: --conf spark.sql.catalog.{first}="
+            "org.apache.iceberg.spark.SparkCatalog, and its type and address."
+        )
     if schema and not spark.catalog.databaseExists(quoted(*schema.split("."))):
         raise JobFailed(
             f"--table {table}: there is no schema {schema}. Create it, or give the catalog's "

@@ -24,8 +24,8 @@ from tidelog_pipelines.sinks.tables import (
     Merged,
     dotted,
     in_catalog,
-    quoted,
 )
+from tidelog_pipelines.transformations.fitting import quoted
 
 
 class DeltaTables(ChangingTables):

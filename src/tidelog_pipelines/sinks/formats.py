@@ -1,9 +1,11 @@
 """The formats of tables, by the names that users give."""
 
 from tidelog_pipelines.sinks.delta_tables import DeltaTables
+from tidelog_pipelines.sinks.iceberg_tables import IcebergTables
 from tidelog_pipelines.sinks.parquet_tables import ParquetTables
 from tidelog_pipelines.sinks.tables import ChangingTables, Tables
 
-CHANGING: dict[str, type[ChangingTables]] = {"delta": DeltaTables}
+ICEBERG = "iceberg"
+CHANGING: dict[str, type[ChangingTables]] = {"delta": DeltaTables, ICEBERG: IcebergTables}
 """The formats with commits."""
 FORMATS: dict[str, type[Tables]] = {**CHANGING, "parquet": ParquetTables}

@@ -44,6 +44,10 @@ class Identities:
         self._table = table
         self._known: dict[str, _Known] | None = None
 
+    def are_known(self) -> bool:
+        """Whether any topic was written."""
+        return bool(self._load())
+
     def check(self, names: list[str]) -> dict[str, str]:
         """Return the ids of the topics.
 

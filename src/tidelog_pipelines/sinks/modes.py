@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pyspark.sql.types import StructType
 
 from tidelog_pipelines.sinks.columns import TableMismatch
-from tidelog_pipelines.transformations.values.debezium import NO_ENVELOPE
+from tidelog_pipelines.transformations.values.debezium import ENVELOPES, NO_ENVELOPE
 
 APPEND, UPSERT, HISTORY = MODES = ("append", "upsert", "history")
 KEY = "key"
-_MODE, _ENVELOPE = "tidelog.mode", "tidelog.envelope"
+_MODE, _ENVELOPE, _COMMENT = "tidelog.mode", "tidelog.envelope", "comment"
 
 
 @dataclass(frozen=True)
@@ -26,16 +26,25 @@ class Mode:
         return f"--mode {self.name}{unwraps}"
 
 
+_BY_COMMENT = {
+    str(mode): mode for mode in (Mode(name, envelope) for name in MODES for envelope in ENVELOPES)
+}
+
+
 def mode_of(table: StructType) -> Mode:
-    """The mode in which a table was created. It is stored in the metadata of the column `key`."""
+    """The mode in which a table was created; the metadata of its column `key` holds it.
+
+    Iceberg keeps only the comment of a column.
+    """
     kept = table[KEY].metadata if KEY in table.names else {}
-    return Mode(kept.get(_MODE, APPEND), kept.get(_ENVELOPE, NO_ENVELOPE))
+    by_comment = _BY_COMMENT.get(kept.get(_COMMENT, ""), Mode())
+    return Mode(kept.get(_MODE, by_comment.name), kept.get(_ENVELOPE, by_comment.envelope))
 
 
 def marked(columns: StructType, mode: Mode) -> StructType:
     """The columns of a new table, with its mode."""
     found = StructType.fromJson(columns.jsonValue())
-    found[KEY].metadata = {_MODE: mode.name, _ENVELOPE: mode.envelope}
+    found[KEY].metadata = {_MODE: mode.name, _ENVELOPE: mode.envelope, _COMMENT: str(mode)}
     return found
 
 

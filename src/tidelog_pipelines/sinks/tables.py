@@ -1,7 +1,8 @@
 """Tables of an ingest. Invariant: no batch and no record is written to a table twice.
 
 A batch is identified by its query and its number. Each format has its own module, which describes
-how a table of this format recognises a batch: delta_tables.py, parquet_tables.py.
+how a table of this format recognises a batch: delta_tables.py, iceberg_tables.py,
+parquet_tables.py.
 """
 
 from abc import ABC, abstractmethod
@@ -15,6 +16,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, StructType
 
 from tidelog_pipelines.sources.checkpoint import Span
+from tidelog_pipelines.transformations.fitting import quoted
 
 RECORD = ("partition", "offset")
 CATALOG = "catalog:"
@@ -52,6 +54,9 @@ class Tables(ABC):
     def __init__(self, spark: SparkSession, directory: str) -> None:
         self._spark = spark
         self._directory = directory.rstrip("/")
+
+    def require(self) -> None:  # noqa: B027
+        """Raise if the session cannot use this format."""
 
     def path(self, name: str) -> str:
         """The path of a table in the directory."""
@@ -191,11 +196,6 @@ def in_catalog(name: str) -> str | None:
     if not name.startswith(CATALOG):
         return None
     return quoted(*name.removeprefix(CATALOG).split("."))
-
-
-def quoted(*path: str) -> str:
-    """The path of a field, or the parts of a name, for SQL."""
-    return ".".join("`" + part.replace("`", "``") + "`" for part in path)
 
 
 def dotted(columns: Sequence[str]) -> str:

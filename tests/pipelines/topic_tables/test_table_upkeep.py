@@ -40,7 +40,7 @@ def test_rows_expire_and_files_are_merged_and_removed(
     def files() -> int:
         return len(list((tmp_path / "tables" / "t").glob("*.parquet")))
 
-    upkeep = TableUpkeep(spark, str(tmp_path), book, every_seconds=0, vacuum_seconds=-1)
+    upkeep = TableUpkeep(tables, str(tmp_path), book, every_seconds=0, vacuum_seconds=-1)
     interrupted = Event()
     interrupted.set()
     upkeep.if_due(look, interrupted)
@@ -62,5 +62,5 @@ def test_rows_expire_and_files_are_merged_and_removed(
     assert files() == 1
     assert capsys.readouterr().err == "tables/t: 2 rows expired\n"
     (tmp_path / "tables" / "t" / "_delta_log" / f"{99:020}.json").write_text("{")
-    TableUpkeep(spark, str(tmp_path), book, every_seconds=0).if_due(look, Event())
+    TableUpkeep(tables, str(tmp_path), book, every_seconds=0).if_due(look, Event())
     assert "tidelog: the upkeep of tables/t has failed: " in capsys.readouterr().err

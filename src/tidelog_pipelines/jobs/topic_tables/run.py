@@ -40,8 +40,8 @@ from tidelog_pipelines.settings import (
     setting,
 )
 from tidelog_pipelines.sinks.claims import claimed
-from tidelog_pipelines.sinks.delta_tables import DeltaTables
 from tidelog_pipelines.sinks.destinations import destination
+from tidelog_pipelines.sinks.formats import CHANGING, ICEBERG
 from tidelog_pipelines.sinks.group_offsets import GroupOffsets
 from tidelog_pipelines.sinks.quarantine import QUARANTINE
 from tidelog_pipelines.sources.checkpoint import Ends
@@ -71,6 +71,7 @@ class TablesSettings(KafkaSettings):
         meaning="a TOML file of tables: a section [TOPIC] with value-format, mode, partition-by, "
         "cluster-by and retention-ms; it is read again at each look",
     )
+    format: str = setting("delta", choices=tuple(CHANGING), meaning="the format of the tables")
     interval: float = setting(
         10.0, metavar="SECONDS", meaning="how often to look for new tables and changed settings"
     )
@@ -128,6 +129,7 @@ class TablesSettings(KafkaSettings):
             located(self.out),
             Registry(self.schema_registry, self.schema_registry_auth),
             self.compact_every,
+            self.format,
         )
 
 
@@ -144,7 +146,7 @@ def tables(settings: TablesSettings) -> int:
     with claimed(located(settings.out)):
         watch = _watch(settings)
         first = watch.look()
-        spark = spark_session(settings, "tables")
+        spark = spark_session(settings, "tables", iceberg=settings.format == ICEBERG)
         try:
             TablesJob(spark, settings, watch, first).run()
         finally:
@@ -173,8 +175,10 @@ class TablesJob:
         self._watch, self._look = watch, look
         self._next_look = time.monotonic() + settings.interval
         self._book = Book(settings.state_path, settings.interval)
+        self._tables = CHANGING[settings.format](spark, located(settings.out))
+        self._tables.require()
         self._upkeep = TableUpkeep(
-            spark, located(settings.out), self._book, settings.upkeep_seconds
+            self._tables, located(settings.out), self._book, settings.upkeep_seconds
         )
         self._patience = streams.Patience(settings.patience_seconds)
         self._offsets = GroupOffsets(settings, settings.group) if settings.group else None
@@ -319,15 +323,14 @@ class TablesJob:
         return self._look.ends
 
     def _count(self) -> None:
-        """Count the rows of existing tables. A killed job may not have noted its last rows."""
-        found = DeltaTables(self._spark, located(self._settings.out))
-        bad = found.rows(QUARANTINE)
+        """Count the rows of tables that exist; a killed job may not have noted its last ones."""
+        bad = self._tables.rows(QUARANTINE)
         counts = [] if bad is None else bad.groupBy("topic").agg(f.count("*").alias("n")).collect()
         quarantined = {row["topic"]: row["n"] for row in counts}
         for topic in self._book.tables:
             self._book.note(topic, quarantined=quarantined.get(topic, 0))
             try:
-                rows = found.rows(destination(topic).table)
+                rows = self._tables.rows(destination(topic).table)
                 self._book.note(topic, rows=0 if rows is None else rows.count())
             except Exception as error:
                 if (sentence := topics_own(error)) is None:

@@ -22,13 +22,15 @@ class TablePlans:
     out: str
     registry: Registry
     compact_every: int
+    format: str = "delta"
+    """The format of the tables."""
 
     def shared(self, checkpoint: str) -> Plan:
         """The common part of all plans, without the settings of a topic."""
         return Plan(
             kafka=self.kafka,
             out=self.out,
-            format="delta",
+            format=self.format,
             checkpoint=checkpoint,
             key=Text(),
             value=None,
@@ -44,6 +46,8 @@ class TablePlans:
                 "--schema-registry."
             )
         check_clustering(settings.cluster_by)
+        if settings.cluster_by and self.format != "delta":
+            raise ValueError("tidelog.table.cluster.by needs tables of format delta.")
         if settings.cluster_by and settings.partition_by:
             raise ValueError("a table is either partitioned or clustered, not both.")
         source = ValueSource(

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from functools import partial
 from threading import Event
 
-from pyspark.sql import SparkSession
-
 from tidelog_pipelines import streams
 from tidelog_pipelines.jobs.maintain import SAFE_HOURS
 from tidelog_pipelines.jobs.topic_tables.book import Book
@@ -15,9 +13,9 @@ from tidelog_pipelines.jobs.topic_tables.topic_failures import topics_own
 from tidelog_pipelines.jobs.topic_tables.watch import Look
 from tidelog_pipelines.sinks import deletes
 from tidelog_pipelines.sinks.claims import turn
-from tidelog_pipelines.sinks.delta_tables import DeltaTables
 from tidelog_pipelines.sinks.destinations import destination
 from tidelog_pipelines.sinks.quarantine import QUARANTINE
+from tidelog_pipelines.sinks.tables import ChangingTables
 
 A_DAY_SECONDS = 86_400.0
 
@@ -25,14 +23,14 @@ A_DAY_SECONDS = 86_400.0
 class TableUpkeep:
     def __init__(
         self,
-        spark: SparkSession,
+        tables: ChangingTables,
         out: str,
         book: Book,
         every_seconds: float,
         vacuum_seconds: float = A_DAY_SECONDS,
     ) -> None:
         self._out = out
-        self._tables = DeltaTables(spark, out)
+        self._tables = tables
         self._book = book
         self._every_seconds = every_seconds
         self._next = time.monotonic() + every_seconds
