@@ -1,5 +1,6 @@
 """`--format iceberg`: each record is in its table once, in every job; wrong uses get a sentence."""
 
+import json
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from tidelog.testing import Cluster
 from tidelog_pipelines import jars
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs import ingest, maintain, query, replay
+from tidelog_pipelines.jobs.topic_tables import run
 from tidelog_pipelines.sinks import iceberg_tables
 from tidelog_pipelines.sinks.catalogs import require_schema
 from tidelog_pipelines.sinks.iceberg_tables import IcebergTables
@@ -70,6 +72,26 @@ def test_json_grows_and_is_never_doubled(
     # The same checkpoint with tables of another format would leave out what was read.
     with pytest.raises(JobFailed, match="its tables are of another --format, or were removed"):
         ingest.run(spark, settings(cluster, tmp_path, topics=topic, group=""))
+
+
+def test_table_topics_are_kept_in_this_format(
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    records.create(cluster.bootstrap, topic, partitions=1, copies=1)
+    chosen = run.TablesSettings(
+        bootstrap_server=cluster.bootstrap,
+        out=str(tmp_path),
+        topics=topic,
+        once=True,
+        group="",
+        format=KIND,
+    )
+    for number in (1, 2):
+        records.produce(cluster.bootstrap, topic, [f'{{"id":{number}}}', "{"])
+        run.run(spark, chosen)
+    assert rows(spark, tmp_path, f"tables/{topic}", "value.id", kind=KIND) == [(1,), (2,)]
+    state = json.loads((tmp_path / "_tables.json").read_text())["tables"][topic]
+    assert (state["rows"], state["quarantined"], state["error"]) == (2, 2, "")
 
 
 def test_rows_expire_files_are_merged_and_old_ones_removed(

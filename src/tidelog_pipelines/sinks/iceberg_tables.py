@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriterV2, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, StructType
 
@@ -110,16 +110,21 @@ class IcebergTables(ChangingTables):
         return rows
 
     def create(self, name: str, like: StructType, layout: Layout) -> None:
+        self._writer(name, like, layout).create()
+
+    def _writer(self, name: str, like: StructType, layout: Layout) -> DataFrameWriterV2:
+        """A writer of an empty table."""
         writer = self._spark.createDataFrame([], like).writeTo(self.sql(name)).using("iceberg")
         for key, value in PROPERTIES.items():
             writer = writer.tableProperty(key, value)
         if layout.partition_by:
             first, *rest = map(f.col, layout.partition_by)
             writer = writer.partitionedBy(first, *rest)
-        writer.createOrReplace()
+        return writer
 
     def change_columns(self, name: str, like: StructType) -> None:
-        self.create(name, like, Layout(self._partition_columns(name)))
+        layout = Layout(self._partition_columns(name))
+        self._writer(name, like, layout).createOrReplace()
 
     def _partition_columns(self, name: str) -> tuple[str, ...]:
         found = self._spark.read.table(f"{self.sql(name)}.partitions").schema
