@@ -66,7 +66,7 @@ VALIDITY = {
 
 
 def table(spark: SparkSession, path: Path, mode: str) -> list[tuple[Any, ...]]:
-    """The same columns of the table, which DuckDB reads from its files."""
+    """The same columns of the real table. DuckDB reads them from the table's files."""
     files: Sequence[str] = spark.read.format("delta").load(str(path)).inputFiles()
     if not files:
         return []

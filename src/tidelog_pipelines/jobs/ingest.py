@@ -284,7 +284,7 @@ def run(
 def run_claimed(
     spark: SparkSession, settings: IngestSettings, caller: streams.Caller = streams.COMMAND
 ) -> bool:
-    """As `run`, for a caller that has claimed --out."""
+    """The same as `run`, but the caller has already claimed --out."""
     tables = FORMATS[settings.format](spark, located(settings.out))
     tables.require()
     require_schema(spark, settings.table, is_iceberg=settings.format == ICEBERG)

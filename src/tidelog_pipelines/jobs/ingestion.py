@@ -1,10 +1,11 @@
 """Writes the micro-batches of `ingest`: a topic's records to its table, bad ones to quarantine.
 
-A record is written once for two reasons. (1) A batch that is run again covers the same records, and
-the table recognises it. (2) Records that another checkpoint or another decoder has written, to the
-table or to quarantine, are left out, by topic, partition and offset. After the first batch of a
-run, the second check costs nothing while batches begin where the table ends. Tables whose rows
-change by key need neither: `sinks/keyed.py`.
+Two checks ensure that a record is written only once. (1) A batch that is run again covers the same
+records and has the same number, which the table recognises. (2) A record is left out if another
+checkpoint or another decoder has already written its topic, partition and offset to the table or
+to quarantine. After the first batch of a run, the second check costs nothing as long as each batch
+begins where the table ends. Tables whose rows change by key need neither check: see
+`sinks/keyed.py`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -248,7 +249,7 @@ class Ingestion:
         value, existing = columns.prepare(at, part.records, part.batch)
         rows = table_rows(decoded(part.records, plan.key, value, also=at.topic_column))
         old = None
-        # An earlier run may have begun the first batch of this one, with another decoder.
+        # An earlier run may have written a part of this run's first batch with another decoder.
         may_be_written = part.topic not in run.ends
         if existing is not None:
             at.check(existing.schema)
@@ -321,7 +322,7 @@ class Ingestion:
         return of_topic.where(within(part.spans))
 
     def _overlaps(self, run: QueryRun, part: Part, existing: DataFrame) -> bool:
-        """Whether a batch begins before the last record of the topic in the table."""
+        """Whether a batch covers offsets of the topic that the table may already have."""
         if part.topic not in run.ends:
             run.ends[part.topic] = _ends(part.at.of_topic(existing))
         return _begin_before(run.ends[part.topic], part.spans)

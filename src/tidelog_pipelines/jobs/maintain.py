@@ -141,7 +141,7 @@ def _names(tables: ChangingTables, settings: MaintainSettings) -> Iterator[str]:
 
 
 def _maintained(tables: ChangingTables, name: str, settings: MaintainSettings) -> Maintained:
-    is_forever = name.startswith(deletes.DIRECTORY)  # a delete that is forgotten has no effect
+    is_forever = name.startswith(deletes.DIRECTORY)  # deletes must be remembered forever
     expires = settings.retain and not is_forever
     expired = tables.expire(name, settings.retain) if expires else 0
     sorted_by: tuple[str, ...] = ()

@@ -40,7 +40,7 @@ class Plan(NamedTuple):
     most_fields: int = 1_000
     dead_letter_topic: str = ""
     registry: RegistryPlan | None = None
-    """For values that are decoded with schemas of a registry."""
+    """Set if values are decoded with schemas of a registry."""
     layout: Layout = BY_DATE
     """How the files of new tables are arranged."""
     table: str = ""

@@ -84,7 +84,8 @@ class Replay:
         columns = ValueColumns(plan, self._tables, may_write=False)
         value, existing = columns.prepare(at, records, _batch())
         examined = _decoded(plan, at, records, value).drop(DELETED)
-        # With a registry, each schema is compared with the table.
+        # With a registry, this check is not needed, because each schema was compared with the
+        # table.
         if existing is not None and self._plan.registry is None and not existing.isEmpty():
             check_columns(topic, existing.schema, examined.drop(REASON).schema)
         return _counted(topic, examined, stuck)
@@ -126,7 +127,7 @@ class Replay:
         return at
 
     def _plan_for(self, at: Destination) -> Plan:
-        """The plan in the mode of the topic's table."""
+        """The plan, with the mode of the topic's table."""
         existing = self._tables.rows(at.table)
         mode = Mode() if existing is None else mode_of(existing.schema)
         return self._plan._replace(mode=mode.name, envelope=mode.envelope)
@@ -142,7 +143,7 @@ class Replay:
             assert existing is not None
             if not existing.isEmpty():
                 raise
-            # No record of the topic could be decoded so far: its columns are still open.
+            # The table has no rows so far, so its columns may still change.
             self._tables.change_columns(at.table, rows.schema)
         self._tables.insert_missing(at.table, rows, spans, at.record)
 

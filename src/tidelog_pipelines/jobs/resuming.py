@@ -13,9 +13,9 @@ def resume(
     identities: Identities,
     offsets: GroupOffsets | None,
 ) -> str | None:
-    """Check that the checkpoint is ours, and commit offsets that a killed run did not commit.
+    """Check that the checkpoint belongs to this job, and commit offsets that a killed run left.
 
-    -> why the offsets were not committed.
+    -> the reason if the offsets could not be committed, otherwise None.
     """
     if checkpoint.last_committed() is None:
         return None

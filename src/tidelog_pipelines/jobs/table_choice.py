@@ -57,7 +57,8 @@ class TableChoice(NamedTuple):
     def layout(self) -> Layout:
         """How the files of new tables are arranged."""
         clustered = clustering(self.cluster_by)
-        # The date of a row changes with its record, so rows would move between the partitions.
+        # In a table by key, the date of a row changes with each new record of the key. A partition
+        # by date would make the row move.
         automatic = "date" if self.mode.name == APPEND and not clustered else "none"
         chosen = automatic if self.partition_by == "auto" else self.partition_by
         return Layout(() if chosen == "none" else (chosen,), clustered)

@@ -95,7 +95,7 @@ class ValueColumns:
         return Json(kind, since, self._plan.limits, valid, self._is_enveloped)
 
     def _widen(self, name: str, existing: DataFrame | None, columns: Columns) -> DataFrame | None:
-        """The table, after columns have got the wider types that new schemas give them."""
+        """The table, after its columns got the wider types of new schemas."""
         changed = widened(_value_type(existing), columns.shape)
         if not changed or not self._may_write:
             return existing

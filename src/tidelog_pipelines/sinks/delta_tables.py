@@ -42,7 +42,7 @@ class DeltaTables(ChangingTables):
         if in_catalog(name) is not None and self.rows(name) is None:
             self.create(name, rows.schema, layout)
         writer = rows.write.format("delta").mode("append")
-        # Delta stores the last batch number of each application, and skips a batch whose number is
+        # Delta stores the last batch number of each application. It skips a batch if its number is
         # not larger.
         application = "/".join(filter(None, (batch.query_id, name, part, batch.decoder)))
         commit = f"{application} batch {batch.number}"

@@ -38,7 +38,7 @@ def columns(rows: StructType) -> StructType:
 def apply(
     tables: ChangingTables, at: Destination, table: DataFrame, records: DataFrame, count: int
 ) -> int:
-    """Apply records, of which so many delete. -> how many rows have changed.
+    """Apply records. `count` of them are deletes. -> how many rows have changed.
 
     The records have the column DELETED.
     """

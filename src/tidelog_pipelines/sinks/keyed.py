@@ -61,7 +61,7 @@ def apply(
 def _prepared(
     tables: ChangingTables, target: Target, existing: DataFrame | None, rows: DataFrame
 ) -> DataFrame:
-    """The table, which is created if it does not exist. Raises if the rows do not fit it."""
+    """The table. It is created if it does not exist. Raises if the rows do not fit the table."""
     if existing is None:
         tables.create(target.at.table, _columns(target, rows), target.layout)
         return tables.existing(target.at.table)

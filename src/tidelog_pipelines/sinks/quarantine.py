@@ -14,7 +14,7 @@ ATTEMPTS, DECODER = "attempts", "decoder"
 
 
 def settle(tables: ChangingTables, topic: str, outcomes: DataFrame, decoder: str) -> None:
-    """Remove the records whose outcome has no reason, and give the others their newest reason.
+    """Remove the records that were decoded, and give the other records their newest reason.
 
     One commit does both. If a record fails with the same reason in the same decoder, its row stays
     as it is. So a repeated run does not count as another attempt.

@@ -159,7 +159,7 @@ class ChangingTables(Tables):
 
     @abstractmethod
     def expire_older(self, name: str, milliseconds: int) -> int:
-        """Delete rows whose timestamp is longer ago; rows without a timestamp stay."""
+        """Delete rows whose timestamp is older than this. Rows without a timestamp stay."""
 
     @abstractmethod
     def optimize(self, name: str, sorted_by: Sequence[str] = ()) -> Compaction:

@@ -1,4 +1,4 @@
-"""Changes a table to one row per key of a topic, that of its newest record.
+"""Keeps a table with one row per key of a topic, from the newest record of the key.
 
 Each commit compares a record with the row of its key, and with the newest delete of its key. So a
 repeated change has no effect, and an older record never replaces a newer one. A delete is
@@ -28,7 +28,7 @@ def columns(rows: StructType) -> StructType:
 def apply(
     tables: ChangingTables, at: Destination, table: DataFrame, records: DataFrame, count: int
 ) -> int:
-    """Apply the newest record of each key, of which so many delete. -> how many rows have changed.
+    """Apply the newest record of each key. `count` of them are deletes. -> how many rows changed.
 
     The records have the column DELETED.
     """
@@ -39,7 +39,7 @@ def apply(
         deletes.remember_newest(found)
     # `UPDATE SET *` would keep old values in columns that only the table has.
     whole = completed(found, table.schema)
-    # In the merge, a date that is null marks a delete: each other row has a date.
+    # In the merge, a null date marks a delete. All other rows have a date.
     source = whole.withColumn("date", f.when(~f.col(DELETED), f.col("date")))
     newer = is_newer("s", "t")
     merged = tables.merge(
