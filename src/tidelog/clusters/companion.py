@@ -1,7 +1,9 @@
 """A program that runs beside the nodes of a cluster, and is started again when it ends.
 
 The program has its own process group, so Ctrl-C reaches only the supervisor. The supervisor stops
-the program before the nodes. If the supervisor dies, the system sends SIGTERM to the program.
+the program before the nodes. When the program has ended, the rest of its group gets SIGTERM, such
+as a download that the program has begun. If the supervisor dies, the system sends SIGTERM to the
+program.
 """
 
 import ctypes
@@ -19,6 +21,7 @@ from tidelog.clusters.restart_delay import RestartDelay
 log = logging.getLogger(__name__)
 
 LONG_LIFE_SECONDS = 300.0
+PATIENCE_SECONDS = 60.0
 PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _TAIL_BYTES = 4096
@@ -31,16 +34,27 @@ def _end_with_parent() -> None:
 class Companion:
     """The program. `start` starts it, and it is started again some time after each end."""
 
-    def __init__(self, name: str, argv: Sequence[str], log_file: Path | None) -> None:
-        """Without a log file, the program writes to stderr."""
+    def __init__(
+        self,
+        name: str,
+        argv: Sequence[str],
+        log_file: Path | None,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
+        """Without a log file, the program writes to stderr.
+
+        `patience_seconds` is how long it may run after all nodes have ended.
+        """
         self._name = name
         self._argv = list(argv)
         self._log_file = log_file
+        self._patience_seconds = patience_seconds
         self._process: subprocess.Popen[bytes] | None = None
         self._delay = RestartDelay(LONG_LIFE_SECONDS)
         self._started_at = 0.0
         self._is_stopping = False
         self.restart_at: float | None = None
+        self.kill_at: float | None = None
 
     @property
     def is_running(self) -> bool:
@@ -72,13 +86,28 @@ class Companion:
         if self._process is not None:
             self._process.terminate()
 
+    def stop_soon(self) -> None:
+        """Ask the program to end, and set the time to kill it if it has not ended by then."""
+        if self.kill_at is None:
+            self.stop()
+            self.kill_at = time.monotonic() + self._patience_seconds
+
+    def kill_if_due(self) -> None:
+        """Kill the program if its time is over."""
+        if self.kill_at is not None and self.kill_at <= time.monotonic():
+            self.kill()
+
     def kill(self) -> None:
+        """Kill the program and its child processes."""
         if self._process is not None:
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def ended(self) -> None:
         """Report the end of the program, and set the time of its next start."""
         assert self._process is not None
+        # Until the status is collected, no other process group can have this number.
+        os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+        os.killpg(self._process.pid, signal.SIGTERM)
         status = self._process.wait()
         self._process = None
         if self._is_stopping:

@@ -96,12 +96,13 @@ class Supervisor:
             for node in self._nodes.values():
                 self._start(node)
             while self._has_work():
-                for key, _ in self._selector.select(self._next_restart()):
+                for key, _ in self._selector.select(self._seconds_to_wait()):
                     key.data()
                 self._start_those_due()
+                self._end_companion_after_nodes()
         finally:
             if self._companion is not None and self._companion.is_running:
-                self._companion.stop()
+                self._companion.kill()  # only after an error of this loop
                 self._companion.ended()
             if self._control is not None:
                 self._control.close()
@@ -125,19 +126,31 @@ class Supervisor:
 
         self._watch(end, ended)
 
+    def _end_companion_after_nodes(self) -> None:
+        if (companion := self._companion) is None or self._has_nodes():
+            return
+        companion.stop_soon()
+        companion.kill_if_due()
+
     def _has_work(self) -> bool:
+        is_accompanied = self._companion is not None and self._companion.is_running
+        return is_accompanied or self._has_nodes()
+
+    def _has_nodes(self) -> bool:
+        """Whether a node runs, or may run again."""
         return any(
             node.child is not None
             or ((node.is_down_on_purpose or node.restart_at is not None) and not self._is_stopping)
             for node in self._nodes.values()
         )
 
-    def _next_restart(self) -> float | None:
-        """The seconds until the next restart. None if no process awaits a restart."""
-        starts = [node.restart_at for node in self._nodes.values()]
-        starts += [self._companion.restart_at] if self._companion is not None else []
-        due = [start for start in starts if start is not None]
-        return max(0.0, min(due) - time.monotonic()) if due else None
+    def _seconds_to_wait(self) -> float | None:
+        """The seconds until a process is started or killed; None if that is not planned."""
+        times = [node.restart_at for node in self._nodes.values()]
+        if (companion := self._companion) is not None:
+            times += [companion.restart_at, companion.kill_at if companion.is_running else None]
+        planned = [one for one in times if one is not None]
+        return max(0.0, min(planned) - time.monotonic()) if planned else None
 
     def _start_those_due(self) -> None:
         for node in self._nodes.values():

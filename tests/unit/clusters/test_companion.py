@@ -1,4 +1,7 @@
-"""A program beside the nodes is started again when it ends, and is stopped before the nodes."""
+"""A program beside the nodes is started again when it ends, and is stopped before the nodes.
+
+If all nodes have ended, it is stopped, too, and killed if it does not end.
+"""
 
 import os
 import select
@@ -6,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -44,6 +48,29 @@ if starts < 2:
 print(os.getpid(), file=open(sys.argv[2], "w"))
 signal.pause()
 """
+# A program that does not end when it is asked to, and its child.
+STUBBORN = """
+import signal, subprocess, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+print(child.pid, file=open(sys.argv[2], "w"))
+child.wait()
+"""
+# A node that ends as soon as the program has started.
+SHORT_LIVED = """
+import socket, sys
+options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+supervisor = socket.socket(fileno=int(options["--supervisor-fd"]))
+supervisor.send(b"!")
+open(options["--config"] + ".end").read()
+"""
+# A program that ends when it is asked to, but leaves its child behind.
+PARENT = """
+import signal, subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+print(child.pid, file=open(sys.argv[1], "w"))
+signal.pause()
+"""
 SUPERVISE = """
 import logging, sys
 from pathlib import Path
@@ -53,7 +80,7 @@ from tidelog.clusters.supervisor import Supervisor, run_until_interrupted
 logging.basicConfig(format="%(message)s")
 here = Path(sys.argv[1])
 argv = [sys.executable, str(here / "program.py"), str(here / "events"), str(here / "pid")]
-companion = Companion("the program", argv, here / "log")
+companion = Companion("the program", argv, here / "log", patience_seconds=0.1)
 supervisor = Supervisor(
     [NodeToRun(1, str(here / "events"))],
     lambda node, pid: pid and supervisor.accompany(companion),
@@ -63,14 +90,17 @@ sys.exit(run_until_interrupted(supervisor))
 """
 
 
-@pytest.fixture
-def supervisor(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
-    (tmp_path / "node.py").write_text(NODE)
-    (tmp_path / "program.py").write_text(PROGRAM)
-    (tmp_path / "events").touch()
-    os.mkfifo(tmp_path / "pid")
+@contextmanager
+def supervised(
+    directory: Path, node: str = NODE, program: str = PROGRAM
+) -> Iterator["subprocess.Popen[str]"]:
+    """A supervisor of one node, with the program beside it."""
+    (directory / "node.py").write_text(node)
+    (directory / "program.py").write_text(program)
+    (directory / "events").touch()
+    os.mkfifo(directory / "pid")
     process = subprocess.Popen(
-        [sys.executable, "-c", SUPERVISE, str(tmp_path)],
+        [sys.executable, "-c", SUPERVISE, str(directory)],
         stderr=subprocess.PIPE,
         process_group=0,
         text=True,
@@ -78,6 +108,12 @@ def supervisor(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
     yield process
     process.kill()
     process.communicate()
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
+    with supervised(tmp_path) as running:
+        yield running
 
 
 def test_it_is_started_again_and_stopped_before_the_nodes(
@@ -105,6 +141,35 @@ def test_it_does_not_outlive_the_supervisor(
     select.select([watched], [], [])
     os.close(watched)
     assert "program stopped" in (tmp_path / "events").read_text()
+
+
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_it_is_killed_if_it_does_not_end_after_all_nodes(
+    tmp_path: Path, is_interrupted: bool
+) -> None:
+    os.mkfifo(tmp_path / "events.end")
+    with supervised(tmp_path, SHORT_LIVED, STUBBORN) as supervisor:
+        child = os.pidfd_open(int((tmp_path / "pid").read_text()))
+        if is_interrupted:
+            supervisor.send_signal(signal.SIGINT)
+        (tmp_path / "events.end").write_text("")  # the node ends
+        assert supervisor.wait() == 0
+        select.select([child], [], [])  # the program's child has ended, too
+        os.close(child)
+
+
+def test_what_it_leaves_behind_is_asked_to_end(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pid")
+    program = [sys.executable, "-c", PARENT, str(tmp_path / "pid")]
+    companion = Companion("the program", program, tmp_path / "log")
+    end = companion.start()
+    child = os.pidfd_open(int((tmp_path / "pid").read_text()))
+    companion.stop()
+    select.select([end], [], [])
+    companion.ended()
+    select.select([child], [], [])
+    os.close(child)
+    os.close(end)
 
 
 def test_a_log_that_somebody_has_removed_is_no_error(
