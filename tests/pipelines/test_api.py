@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark import SparkContext
+from pyspark import SparkContext, StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
@@ -19,6 +19,8 @@ from tidelog.model.ids import TopicPartition
 from tidelog.protocol.records.records import Record, build_batch
 from tidelog.testing import Cluster
 from tidelog_pipelines import api
+from tidelog_pipelines.jobs.health import HealthSettings
+from tidelog_pipelines.sources.event_logs import recorded_events
 
 BAD = "quarantine"
 ZONE = "spark.sql.session.timeZone"
@@ -217,6 +219,19 @@ def test_segments_are_read_decoded_and_audited(spark: SparkSession, tmp_path: Pa
     assert found.tables["replicas"].isEmpty()
     assert "the ledger is read" in lines[0]
 
+    with Ledger(tmp_path / "clean.jsonl") as acknowledged:
+        acknowledged.enter(TopicPartition("refunds", 0), [Acknowledged(0, None, b'{"id":0}')])
+    clean = api.audit(
+        spark, ledger=tmp_path / "clean.jsonl", replica={7: data}, events="none", topic="refunds"
+    )
+    assert clean.verdict == api.Verdict(acknowledged=1, readable=1)
+    for name, table in found.tables.items():
+        assert clean.tables[name].isEmpty(), name
+        assert clean.tables[name].dtypes == table.dtypes, name
+    assert found.tables["replicas"].columns == [
+        *("topic", "partition", "replica", "kind", "records", "first_offset", "last_offset")
+    ]
+
 
 def test_health_has_a_table_for_each_question(spark: SparkSession, tmp_path: Path) -> None:
     events = tmp_path / "events.jsonl"
@@ -226,3 +241,5 @@ def test_health_has_a_table_for_each_question(spark: SparkSession, tmp_path: Pat
     events.write_text("")  # the cache of the first call must not answer the second
     with pytest.raises(api.JobFailed, match="no replication event was found"):
         api.health(spark, events=events)
+    again = recorded_events(spark, HealthSettings(), str(events))
+    assert again.storageLevel == StorageLevel.NONE, "nothing stays cached"

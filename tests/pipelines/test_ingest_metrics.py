@@ -17,7 +17,7 @@ from tests.pipelines import records
 from tidelog.testing import Cluster
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs import ingest
-from tidelog_pipelines.jobs.ingest_metrics import lag
+from tidelog_pipelines.jobs.ingest_metrics import lag, scraped
 
 PATIENCE_SECONDS = 600.0
 READ = "tidelog_ingest_records_total 3.0"
@@ -65,6 +65,32 @@ def test_lag_and_counts_are_served_while_the_job_runs(
         again.listen()
         with pytest.raises(JobFailed, match=r"--metrics-port \d+ cannot be used: Address already"):
             ingest.run(spark, chosen)
+
+
+class Nothing:
+    """A collector without metrics."""
+
+    def collect(self) -> tuple[()]:
+        return ()
+
+
+def test_metrics_are_served_at_the_chosen_address_only() -> None:
+    port = first_free_port(1)
+    with scraped(("127.0.0.1", port), Nothing()):
+        with socket.create_connection(("127.0.0.1", port)):
+            pass
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.2", port))
+    with scraped(("0.0.0.0", port), Nothing()), socket.create_connection(("127.0.0.2", port)):
+        pass
+    assert ingest.IngestSettings(out="o", topics="t").metrics_host == "127.0.0.1"
+
+
+def test_an_address_that_this_machine_does_not_have_is_refused() -> None:
+    with pytest.raises(
+        JobFailed, match=r"--metrics-host 192.0.2.1 --metrics-port 9 cannot be used"
+    ):
+        scraped(("192.0.2.1", 9), Nothing()).__enter__()
 
 
 def test_lag_is_counted_from_the_end_of_the_batch() -> None:

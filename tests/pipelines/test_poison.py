@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
@@ -18,6 +18,7 @@ from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs import ingest, query
 from tidelog_pipelines.sinks.delta_tables import DeltaTables
 from tidelog_pipelines.sinks.tables import Batch
+from tidelog_pipelines.streams import Caller
 
 LONG_MAX = 2**63 - 1
 MEGABYTE = 1 << 20
@@ -34,12 +35,12 @@ BAD = {
 ODD_BUT_GOOD = (b'{"_corrupt_record":"x"}', b'{"n":"odd"}', b'{"n":1e400}', b"{}")
 
 
-def create(cluster: Cluster, topic: str) -> None:
+def create(cluster: Cluster, topic: str, partitions: int = 2) -> None:
     limits = {
         "message.timestamp.after.max.ms": str(LONG_MAX),
         "max.message.bytes": str(8 * MEGABYTE),
     }
-    new = NewTopic(topic, 2, 1, config=limits)
+    new = NewTopic(topic, partitions, 1, config=limits)
     client = records.admin(cluster.bootstrap)
     for done in client.create_topics([new]).values():
         done.result(records.PATIENCE_SECONDS)
@@ -89,6 +90,35 @@ def test_bad_records_do_not_keep_the_others_from_their_table(
         **BAD,
         b'{"n":-1}': f"the timestamp, {LONG_MAX - 5} ms, is beyond what a table can hold",
     }
+
+
+def test_records_that_expire_during_the_search_are_not_taken_for_bad_ones(
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    create(cluster, topic, partitions=1)
+    good = [b'{"n":%d}' % number for number in range(4)]
+    records.produce(cluster.bootstrap, topic, good)
+    records.produce(cluster.bootstrap, topic, [b'{"n":-1}'], timestamp=LONG_MAX - 5)
+    lines: list[str] = []
+
+    def expire(line: str) -> None:
+        lines.append(line)
+        if "searching the cause" in line:
+            expired = TopicPartition(topic, 0, 2)
+            client = records.admin(cluster.bootstrap)
+            for done in client.delete_records([expired]).values():
+                done.result(records.PATIENCE_SECONDS)
+
+    chosen = settings(cluster, tmp_path, topics=topic, on_topic_deleted="skip")
+    with pytest.raises(JobFailed, match="offset 0 was next, and the first one is 2"):
+        ingest.run(spark, chosen, Caller(expire))
+    assert lines == [f"tidelog: batch 0 of {topic} fails; searching the cause."]
+    tables = DeltaTables(spark, str(tmp_path))
+    table, quarantine = tables.rows(f"tables/{topic}"), tables.rows("quarantine")
+    assert table is not None
+    assert quarantine is not None
+    assert sorted(row["offset"] for row in table.collect()) == [2, 3]
+    assert [row["offset"] for row in quarantine.collect()] == [4]
 
 
 def test_forty_values_of_five_megabytes_are_printed(

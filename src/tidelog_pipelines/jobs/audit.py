@@ -119,7 +119,7 @@ def conduct(inputs: Inputs, stage: Stage) -> tuple[Verdict, dict[str, DataFrame]
             inputs,
             stage(_suspects(inputs, unlike, found), "suspects_acknowledged"),
             stage(within(_held(inputs, found), unlike), "suspects_readable"),
-            read.groupBy(*PARTITION).agg(f.min("first_offset").alias("log_start_offset")),
+            _starts(read),
             damaged,
             stage,
         )
@@ -128,7 +128,28 @@ def conduct(inputs: Inputs, stage: Stage) -> tuple[Verdict, dict[str, DataFrame]
         held = within(_held(inputs, unequal.limit(FEW + 1).collect()), unequal)
         differences = replicas.differences(held, replicas.extents(all_read))
         tables["replicas"] = stage(differences, "replicas")
-    return _verdict(acked, read, tables), tables
+    return _verdict(acked, read, tables), _with_empty_ones(tables, inputs, all_read)
+
+
+def _starts(read: DataFrame) -> DataFrame:
+    return read.groupBy(*PARTITION).agg(f.min("first_offset").alias("log_start_offset"))
+
+
+def _with_empty_ones(
+    tables: dict[str, DataFrame], inputs: Inputs, all_read: DataFrame
+) -> dict[str, DataFrame]:
+    """The tables, and an empty one for each kind without findings.
+
+    Its columns are those that findings would have. The plans give the columns, and are not run.
+    """
+    if tables.keys() >= set(KEPT):
+        return tables
+    held = inputs.readable.where("damage IS NULL")
+    starts, damaged = _starts(all_read.drop("damage")), tables["damaged"]
+    planned = _faults(inputs, inputs.acknowledged, held, starts, damaged, lambda table, _: table)
+    planned["replicas"] = replicas.differences(held, replicas.extents(all_read))
+    nothing = held.sparkSession.createDataFrame
+    return {**{name: nothing([], table.schema) for name, table in planned.items()}, **tables}
 
 
 def _suspects(inputs: Inputs, unlike: DataFrame, found: list[Row]) -> DataFrame:
@@ -254,9 +275,7 @@ def audited(
             report(f"{time.monotonic() - began:6.1f} s  {TOLD[name]}")
         return spark.read.schema(table.schema).parquet(path)
 
-    verdict, tables = conduct(inputs_of(spark, settings, stage), stage)
-    nothing = spark.createDataFrame([], "topic STRING, partition INT, offset BIGINT")
-    found = Audited(verdict, tables | {name: nothing for name in KEPT if name not in tables})
+    found = Audited(*conduct(inputs_of(spark, settings, stage), stage))
     if settings.out:
         for name in KEPT:
             found.tables[name].write.mode("overwrite").parquet(f"{place}/{name}")

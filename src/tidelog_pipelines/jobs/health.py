@@ -94,11 +94,15 @@ class HealthTables(NamedTuple):
 def found(spark: SparkSession, settings: HealthSettings) -> HealthTables:
     """The tables of all recorded events. Spark caches the events. Raises if there is no event."""
     events = _cached_anew(recorded_events(spark, settings, settings.events))
-    if events.isEmpty():
-        raise JobFailed(
-            "no replication event was found; a cluster that records none can be watched with "
-            "`tidelog observe`."
-        )
+    try:
+        if events.isEmpty():
+            raise JobFailed(
+                "no replication event was found; a cluster that records none can be watched with "
+                "`tidelog observe`."
+            )
+    except Exception:
+        events.unpersist()
+        raise
     return HealthTables(**batch_tables(events, _cached_anew))
 
 

@@ -166,6 +166,11 @@ class IngestSettings(KafkaSettings):
     metrics_port: int = setting(
         0, metavar="PORT", meaning="serve metrics for Prometheus at this port while the job runs"
     )
+    metrics_host: str = setting(
+        "127.0.0.1",
+        metavar="ADDRESS",
+        meaning="the address of this machine for --metrics-port; 0.0.0.0 means all addresses",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -300,7 +305,12 @@ def run_claimed(
 
     with (
         summarized(settings.summary, checkpoint, tables) as ending,
-        served(spark, settings.metrics_port, settings.query_name, ingestion),
+        served(
+            spark,
+            (settings.metrics_host, settings.metrics_port),
+            settings.query_name,
+            ingestion,
+        ),
     ):
         try:
             identities = Identities(tables, Topics(settings), settings.table)

@@ -110,13 +110,16 @@ class _Collector:
 
 
 @contextmanager
-def served(spark: SparkSession, port: int, query: str, ingestion: Ingestion) -> Iterator[None]:
-    """Serve the metrics of a query on all interfaces. With port 0, no metrics are served."""
+def served(
+    spark: SparkSession, where: tuple[str, int], query: str, ingestion: Ingestion
+) -> Iterator[None]:
+    """Serve the metrics of a query at this address and port. With port 0, none are served."""
+    _, port = where
     if not port:
         yield
         return
     listener = ProgressListener(query)
-    with scraped(port, _Collector(listener, ingestion)):
+    with scraped(where, _Collector(listener, ingestion)):
         spark.streams.addListener(listener)
         try:
             yield
@@ -125,16 +128,19 @@ def served(spark: SparkSession, port: int, query: str, ingestion: Ingestion) -> 
 
 
 @contextmanager
-def scraped(port: int, collector: Any) -> Iterator[None]:
+def scraped(where: tuple[str, int], collector: Any) -> Iterator[None]:
     """Serve the metrics of a Prometheus collector. The collector runs at each scrape."""
     from prometheus_client import CollectorRegistry, start_http_server
 
     registry = CollectorRegistry()
     registry.register(collector)
+    host, port = where
     try:
-        server, thread = start_http_server(port, registry=registry)
+        server, thread = start_http_server(port, host, registry)
     except OSError as error:
-        raise JobFailed(f"--metrics-port {port} cannot be used: {error.strerror}.") from None
+        raise JobFailed(
+            f"--metrics-host {host} --metrics-port {port} cannot be used: {error.strerror}."
+        ) from None
     try:
         yield
     finally:

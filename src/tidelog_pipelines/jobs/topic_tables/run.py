@@ -98,6 +98,7 @@ class TablesSettings(KafkaSettings):
     )
     patience_seconds: int = like(IngestSettings, "patience_seconds")
     metrics_port: int = like(IngestSettings, "metrics_port")
+    metrics_host: str = like(IngestSettings, "metrics_host")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -187,7 +188,9 @@ class TablesJob:
         self._count()
         with (
             streams.interruptions() as interrupted,
-            served_tables(self._settings.metrics_port, self._book, self._ends),
+            served_tables(
+                (self._settings.metrics_host, self._settings.metrics_port), self._book, self._ends
+            ),
         ):
             try:
                 self._work(interrupted)

@@ -49,7 +49,8 @@ class TablesCollector:
 
 
 def served_tables(
-    port: int, book: Book, ends: Callable[[], Ends]
+    where: tuple[str, int], book: Book, ends: Callable[[], Ends]
 ) -> AbstractContextManager[None, bool | None]:
-    """Serve the metrics at this port. With port 0, no metrics are served."""
-    return scraped(port, TablesCollector(book, ends)) if port else nullcontext()
+    """Serve the metrics at this address and port. With port 0, none are served."""
+    _, port = where
+    return scraped(where, TablesCollector(book, ends)) if port else nullcontext()
