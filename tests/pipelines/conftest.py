@@ -24,6 +24,11 @@ SMALL = (
     "spark.driver.memory=1500m",
     "spark.sql.codegen.wholeStage=false",
     "spark.sql.adaptive.enabled=false",
+    # The tests of tests/pipelines/nasty and those with processes run generated code.
+    "spark.sql.codegen.factoryMode=NO_CODEGEN",
+    # Checksums of versions only save time if tables are large.
+    "spark.databricks.delta.writeChecksumFile.enabled=false",
+    "spark.databricks.delta.snapshotPartitions=1",
 )
 
 
