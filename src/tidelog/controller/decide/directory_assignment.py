@@ -103,7 +103,10 @@ def _assign(
         for replica in partition.replicas
     )
     isr, removed, without_log = partition.isr, NO_NODE, frozenset[NodeId]()
-    if directory not in broker.directories:
+    # A broker reports a directory that it does not have if the replica has lost records.
+    is_known = directory in broker.directories
+    has_lost_records = directory.int >= FIRST_FREE_DIRECTORY and not is_known
+    if not is_known:
         isr, removed = tuple(member for member in isr if member != broker.id), broker.id
     elif before.int >= FIRST_FREE_DIRECTORY and before not in broker.directories:
         # The broker no longer has the replica's earlier directory, so the replica's log is empty.
@@ -114,6 +117,7 @@ def _assign(
         directories=directories,
         election=Election.UNCLEAN if is_unclean_allowed else Election.ONLINE,
         without_log=without_log,
+        forgets_fetches=has_lost_records and partition.has_leader,
     )
     moved = replace(partition, directories=directories)
     rules = rules_for(image, topic, moved, context, removed=removed)

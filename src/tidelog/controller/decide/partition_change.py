@@ -53,6 +53,8 @@ class Target:
     """Replicas that were not shut down cleanly, so their logs may have lost their last records."""
     without_log: frozenset[NodeId] = frozenset()
     """Replicas that restarted on an empty disk; only an unclean election may choose them."""
+    forgets_fetches: bool = False
+    """Whether the leader must not count any earlier fetch, because a replica has lost records."""
 
 
 class _Elected(NamedTuple):
@@ -90,8 +92,10 @@ def change_partition(
     elif elected.leader in wanted.elr:
         wanted.isr = (elected.leader,)
         wanted.elr = _without(wanted.elr, wanted.isr)
-    if leader == NO_CHANGE and not set(partition.replicas).issubset(wanted.replicas):
-        # Start a new leader epoch, so that the leader stops counting the removed replica.
+    has_left = not set(partition.replicas).issubset(wanted.replicas)
+    if leader == NO_CHANGE and (has_left or target.forgets_fetches):
+        # Start a new leader epoch, so that the leader stops counting the replica. It refuses
+        # fetches of the old epoch, even those that are still on their way.
         leader = partition.leader
     if not wanted.isr and not rules.elr_enabled:
         # Without eligible leader replicas, keep the last in-sync set for later elections.

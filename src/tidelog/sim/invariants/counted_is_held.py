@@ -3,12 +3,9 @@
 If a follower fetches at offset N, its leader assumes that the follower holds all records below N.
 The check skips leaders of earlier epochs, because a follower may truncate its log in a later epoch.
 The check also skips followers that have restarted since their last fetch, because they may have
-lost records. It skips a follower that has reported damaged records, as long as the controller
-assigns it to no directory: until then the follower cannot rejoin the in-sync set.
+lost records.
 """
 
-from tidelog.controller.image.image import UNASSIGNED_DIRECTORY, PartitionImage
-from tidelog.model.ids import NodeId
 from tidelog.sim.checks.scene import Copy
 from tidelog.sim.invariants.invariant import Invariant
 
@@ -27,8 +24,6 @@ class CountedIsHeld(Invariant):
             epoch = self.scene.broker_epochs.get(node, -1)
             if follower is None or epoch < 0 or copy.runs.get(node) not in (-1, epoch):
                 continue
-            if self._has_reported_damage(placed, node):
-                continue
             mine, theirs = copy.log.at(end - 1), follower.log.at(end - 1)
             if (
                 mine is not None
@@ -40,12 +35,3 @@ class CountedIsHeld(Invariant):
                     f"as holding all records below {end}, but node {node} does not",
                     copy.ledger,
                 )
-
-    def _has_reported_damage(self, placed: PartitionImage, node: NodeId) -> bool:
-        broker, directory = self.scene.image.brokers.get(node), placed.directory_of(node)
-        return (
-            node not in placed.isr
-            and broker is not None
-            and directory != UNASSIGNED_DIRECTORY
-            and directory not in broker.directories
-        )

@@ -69,6 +69,22 @@ def test_f33_a_replica_in_a_lost_directory_leads_no_more_and_is_not_in_sync(wher
     assert (lost.leader, lost.isr, lost.leader_epoch) == (2, (2, 3), 6)
 
 
+def test_f15_fetches_from_before_a_follower_lost_records_are_not_counted_any_more() -> None:
+    """A fetch on its way would otherwise add the follower to the in-sync set again too early."""
+    image = two_directories(partition(leader=2))
+    lost = placed_in(after(image, ask(image, assignment(REPLACED))))
+    assert (lost.leader, lost.isr, lost.leader_epoch) == (2, (2, 3), 6)
+    again = after(image, ask(image, assignment(REPLACED)))
+    back = placed_in(after(again, ask(again, assignment(directory(1)))))
+    assert (back.leader, back.isr, back.leader_epoch) == (2, (2, 3), 6)
+
+
+def test_a_follower_in_a_failed_directory_leaves_the_leader_epoch_as_it_is() -> None:
+    image = two_directories(partition(leader=2))
+    lost = placed_in(after(image, ask(image, assignment(LOST_DIRECTORY))))
+    assert (lost.leader, lost.isr, lost.leader_epoch) == (2, (2, 3), 5)
+
+
 def test_f33_a_lost_directory_takes_its_replicas_and_leaves_the_others() -> None:
     image = two_directories()
     request = BrokerHeartbeatRequest(
