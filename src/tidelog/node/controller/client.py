@@ -89,13 +89,12 @@ class ControllerClient:
 
     def _catch_up(self, submission: "_Submission", response: Any, resume: Resume) -> None:
         """Wait until this node's image is as new as the controller's, or CATCH_UP_MS pass."""
-        end = submission.metadata_offset + 1
-        if self._quorum.high_watermark >= end:
+        if self._quorum.image.offset >= submission.metadata_offset:
             resume(response)
             return
         wait = _CatchUp(lambda: resume(response))
         wait.timer = self._timers.at(self._clock.now + CATCH_UP_MS, wait.end)
-        self._quorum.when_applied(end, wait.end)
+        self._quorum.when_applied(submission.metadata_offset + 1, wait.end)
 
     def _patience_with(self, message: Any) -> Millis:
         """The timeout in the client's request, within limits."""
