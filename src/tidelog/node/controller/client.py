@@ -80,21 +80,17 @@ class ControllerClient:
 
     def change(self, message: Any, resume: Resume) -> None:
         """Submit a client's request, and respond when this node's image holds the change."""
-
         deadline = self._clock.now + self._patience_with(message)
-        submission = _Submission(message, resume, deadline, is_clients=True)
-        if not isinstance(message, DescribeQuorumRequest):
-            submission.resume = lambda response: self._catch_up(submission, response, resume)
-        self._try(submission)
+        self._try(_Submission(message, resume, deadline, is_clients=True))
 
-    def _catch_up(self, submission: "_Submission", response: Any, resume: Resume) -> None:
-        """Wait until this node's image is as new as the controller's, or CATCH_UP_MS pass."""
-        if self._quorum.image.offset >= submission.metadata_offset:
+    def _catch_up(self, offset: Offset, response: Any, resume: Resume) -> None:
+        """Wait until this node's image has this offset of the controller, or CATCH_UP_MS pass."""
+        if self._quorum.image.offset >= offset:
             resume(response)
             return
         wait = _CatchUp(lambda: resume(response))
         wait.timer = self._timers.at(self._clock.now + CATCH_UP_MS, wait.end)
-        self._quorum.when_applied(submission.metadata_offset + 1, wait.end)
+        self._quorum.when_applied(offset + 1, wait.end)
 
     def _patience_with(self, message: Any) -> Millis:
         """The timeout in the client's request, within limits."""
@@ -109,12 +105,13 @@ class ControllerClient:
                 submission.losses += response.was_lost
                 self._again(submission)
                 return
+            offset = NO_OFFSET
             if isinstance(response, _Answer):
-                response, submission.metadata_offset = response
+                response, offset = response
             if is_refused_by_a_non_controller(response):
                 self._again(submission)
             else:
-                submission.resume(response)
+                self._catch_up(offset, response, submission.resume)
 
         message = submission.message
         if self._quorum.is_active:
@@ -127,7 +124,7 @@ class ControllerClient:
         key = message.__api_key__
         version = versions_of(key)[-1]
         encode, decode = coded(message, version)
-        if submission.is_clients:
+        if submission.is_clients and not isinstance(message, DescribeQuorumRequest):
             decode = partial(_decode_with_offset, decode, key, version)
         left = max(1, min(ANSWER_MS, submission.deadline - self._clock.now))
         channel.request(encode, decode, answered, left)
@@ -183,7 +180,6 @@ class _Submission:
     resume: Resume
     deadline: Millis
     is_clients: bool = False
-    metadata_offset: Offset = NO_OFFSET
     losses: int = 0
     """How often the connection was lost during this request. The request may be the cause."""
 
