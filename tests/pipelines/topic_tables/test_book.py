@@ -29,6 +29,7 @@ from tidelog_pipelines.jobs.topic_tables.topic_failures import topics_own
 from tidelog_pipelines.jobs.topic_tables.watch import Look, TableTopic
 from tidelog_pipelines.settings import KafkaSettings
 from tidelog_pipelines.sinks.columns import TableMismatch
+from tidelog_pipelines.sinks.destinations import Destination
 from tidelog_pipelines.sources.registry import Registry, RegistryUnreachable
 
 PAUSE_SECONDS = 10.0
@@ -178,9 +179,10 @@ def test_no_micro_batch_begins_after_the_end_of_a_query(book: Book) -> None:
 def test_a_table_that_cannot_be_compacted_does_not_hold_up_the_others(
     book: Book, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    compacted = []
+    compacted: list[str] = []
 
-    def compact(_: object, topics: list[str]) -> None:
+    def compact(_: object, places: list[Destination]) -> None:
+        topics = [place.topic for place in places]
         if topics == ["bad"]:
             raise PySparkException("[FAILED_READ_FILE] a file is missing")
         compacted.extend(topics)
