@@ -4,7 +4,6 @@ Before a commit, Delta checks the commits that other writers have made in the me
 writer has changed the same rows, the commit fails. So no row is written twice.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from uuid import uuid4
 
@@ -152,14 +151,6 @@ class DeltaTables(ChangingTables):
         work = self._spark.sql(sql).select("metrics.numFilesRemoved", "metrics.numFilesAdded")
         (found,) = work.collect()
         return Compaction(int(found[0]), int(found[1]))
-
-    def expire(self, name: str, days: int) -> int:
-        return self._delete(name, f"date < current_date() - INTERVAL {days} DAYS")
-
-    def expire_older(self, name: str, milliseconds: int) -> int:
-        limit = f"timestamp_millis({max(0, time.time_ns() // 1_000_000 - milliseconds)})"
-        # The date lets Delta leave out whole files without reading them.
-        return self._delete(name, f"date <= date({limit}) AND timestamp < {limit}")
 
     def _delete(self, name: str, condition: str) -> int:
         (found,) = self._spark.sql(f"DELETE FROM {self.sql(name)} WHERE {condition}").collect()

@@ -5,14 +5,13 @@ The snapshot of a batch names the batch, and a batch that a snapshot names is no
 """
 
 import hashlib
-import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, DataFrameWriterV2, Row, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import StructType
 
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.sinks.tables import (
@@ -134,9 +133,6 @@ class IcebergTables(ChangingTables):
         assert isinstance(kind, StructType)
         return tuple(kind.names)
 
-    def widen(self, name: str, columns: Sequence[tuple[str, ...]], kind: DataType) -> None:
-        raise NotImplementedError("the columns of Iceberg tables keep their types")
-
     def add_columns(self, name: str, columns: Mapping[str, str]) -> None:
         present = self._read(name).columns
         if missing := [f"{one} {kind}" for one, kind in columns.items() if one not in present]:
@@ -177,14 +173,6 @@ class IcebergTables(ChangingTables):
         return Compaction(
             int(found["rewritten_data_files_count"]), int(found["added_data_files_count"])
         )
-
-    def expire(self, name: str, days: int) -> int:
-        return self._delete(name, f"date < current_date() - INTERVAL {days} DAYS")
-
-    def expire_older(self, name: str, milliseconds: int) -> int:
-        limit = f"timestamp_millis({max(0, time.time_ns() // 1_000_000 - milliseconds)})"
-        # The date lets Iceberg leave out whole files without reading them.
-        return self._delete(name, f"date <= date({limit}) AND timestamp < {limit}")
 
     def _delete(self, name: str, condition: str) -> int:
         count = self._read(name).where(condition).count()

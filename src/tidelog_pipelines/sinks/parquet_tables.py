@@ -3,11 +3,8 @@
 Each batch has its own directory, and a batch that is run again overwrites this directory.
 """
 
-from collections.abc import Sequence
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import DataType
 
 from tidelog_pipelines.sinks.tables import BY_DATE, Batch, Layout, Tables
 
@@ -30,9 +27,6 @@ class ParquetTables(Tables):
 
     def not_of(self, rows: DataFrame, batch: Batch) -> DataFrame:
         return rows.where(~f.col(BATCH_COLUMN).startswith(_directory_of(batch)))
-
-    def widen(self, name: str, columns: Sequence[tuple[str, ...]], kind: DataType) -> None:
-        raise NotImplementedError("the columns of Parquet files keep their types")
 
     def compact(self, name: str) -> None:
         """Do nothing. Without commits, readers would see rows twice during a compaction."""

@@ -5,6 +5,7 @@ how a table of this format recognises a batch: delta_tables.py, iceberg_tables.p
 parquet_tables.py.
 """
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -97,9 +98,12 @@ class Tables(ABC):
     def not_of(self, rows: DataFrame, batch: Batch) -> DataFrame:
         """The rows of a table, except for the rows that this batch will replace."""
 
-    @abstractmethod
     def widen(self, name: str, columns: Sequence[tuple[str, ...]], kind: DataType) -> None:
-        """Change the type of columns to a wider type. Each column is given by its path."""
+        """Change the type of columns to a wider type. Each column is given by its path.
+
+        Call this only if the format `can_widen`.
+        """
+        raise AssertionError(f"a column of a {self.format} table keeps its type")
 
     @abstractmethod
     def compact(self, name: str) -> None:
@@ -153,13 +157,19 @@ class ChangingTables(Tables):
         Raises if the table is partitioned, or if a column has a type without an order.
         """
 
-    @abstractmethod
     def expire(self, name: str, days: int) -> int:
         """Delete rows whose date is more than `days` days ago. Rows without a date stay."""
+        return self._delete(name, f"date < current_date() - INTERVAL {days} DAYS")
 
-    @abstractmethod
     def expire_older(self, name: str, milliseconds: int) -> int:
         """Delete rows whose timestamp is older than this. Rows without a timestamp stay."""
+        limit = f"timestamp_millis({max(0, time.time_ns() // 1_000_000 - milliseconds)})"
+        # The date lets a format leave out whole files without reading them.
+        return self._delete(name, f"date <= date({limit}) AND timestamp < {limit}")
+
+    @abstractmethod
+    def _delete(self, name: str, condition: str) -> int:
+        """Delete the rows with this condition. -> how many were deleted"""
 
     @abstractmethod
     def optimize(self, name: str, sorted_by: Sequence[str] = ()) -> Compaction:
