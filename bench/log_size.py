@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from tidelog.log.checkpoints.last_stop import LastStop
 from tidelog.log.config import LogConfig
 from tidelog.log.partition import PartitionLog
 from tidelog.log.results import Appended, ReadResult
@@ -40,7 +41,7 @@ def open_log(root: Path, *, clean: bool, recovery_point: int = 0) -> PartitionLo
         DIRECTORY,
         LogConfig(segment_bytes=SEGMENT),
         NOW,
-        clean_shutdown=clean,
+        last_stop=LastStop.CLEAN if clean else LastStop.UNKNOWN,
         recovery_point=recovery_point,
     )
 
@@ -86,12 +87,17 @@ def measure(roots: list[Path], ends: list[int]) -> dict[str, list[float]]:
 
     cold = list(zip(roots, ends, strict=True))
     results = {
-        "open, clean": medians_us([partial(open_log, root, clean=True) for root in roots], 50),
+        "open, clean": medians_us(
+            [partial(open_log, root, clean=True, recovery_point=end) for root, end in cold], 50
+        ),
         "open, killed": medians_us(
             [partial(open_log, root, clean=False, recovery_point=end) for root, end in cold], 5
         ),
     }
-    logs, batch = [open_log(root, clean=True) for root in roots], new_batch()
+    logs, batch = (
+        [open_log(root, clean=True, recovery_point=end) for root, end in cold],
+        new_batch(),
+    )
     appends = on_each(lambda log, end: append(log, batch))
     results["append 16 KB"] = medians_us(appends, ROUNDS)
     tails = on_each(lambda log, end: fetch(log, log.log_end_offset - 2))
