@@ -12,6 +12,7 @@ import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from tidelog_pipelines.failures import JobFailed
@@ -121,7 +122,11 @@ def parse(
 ) -> S:
     """Parse a command line. An invalid setting ends the process with one sentence and status 2."""
     parser = _parser(kind, f"tidelog {group} {job}", about)
-    flags = vars(parser.parse_args(arguments))
+    found, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        known = [_flag(one.name) for one in dataclasses.fields(kind)]
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{_near(unknown, known)}")
+    flags = vars(found)
     config = flags.pop("config", None)
     values = environment(kind) | (_file(kind, config) if config else {}) | flags
     missing = [
@@ -135,6 +140,15 @@ def parse(
         return kind(**values)
     except ValueError as error:
         parser.error(str(error))
+
+
+def _near(unknown: Sequence[str], known: Sequence[str]) -> str:
+    """A suggestion for the first mistyped flag; empty if no flag is similar."""
+    for word in unknown:
+        near = get_close_matches(word.partition("=")[0], known, 1)
+        if word.startswith("--") and near:
+            return f" (did you mean {near[0]}?)"
+    return ""
 
 
 def located(path: str) -> str:

@@ -89,6 +89,11 @@ def test_flags_win_over_the_file_and_the_file_over_the_environment(
         ),
         (["--out", "o", "--topics", "t", "--mode", "merge"], "invalid choice: 'merge'"),
         (
+            ["--out", "o", "--cluser-by", "id"],
+            "unrecognized arguments: --cluser-by id (did you mean --cluster-by?)",
+        ),
+        (["--out", "o", "--xyzzy", "stray"], "unrecognized arguments: --xyzzy stray\n"),
+        (
             ["--out", "o", "--topics", "t", "--envelope", "debezium"],
             "--envelope debezium needs --mode upsert or history",
         ),
