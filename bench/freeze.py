@@ -40,6 +40,8 @@ def main() -> None:
         create_topics(cluster)
         rows = [quiet(cluster)]
         for crowd in CROWDS if options.crowds else ():
+            if options.apis and crowd.name not in options.apis:
+                continue
             rows.append(measured(cluster, crowd.name, partial(send, cluster, crowd)))
         for api in () if options.crowds else REGISTRY.values():
             if not options.apis or api.name in options.apis:

@@ -4,14 +4,15 @@ A pass waits for events, passes received frames to the node, runs due timers and
 
 Invariants: in one pass, a connection gets one read and at most `FRAMES_PER_PASS` frames. Once the
 pass has taken `SHARED_MS`, each further connection gets only one frame. A connection with slow
-requests is served last. For every connection, the node gets `Connected` first and `Disconnected`
-last. The host passes events to the node one at a time.
+requests is served last, and so is the rest of a crowd (F97). For every connection, the node gets
+`Connected` first and `Disconnected` last. The host passes events to the node one at a time.
 """
 
 import logging
 import select
 from collections.abc import Callable
 from itertools import count
+from time import thread_time_ns
 from typing import assert_never
 
 from tidelog.model.events import (
@@ -44,12 +45,13 @@ from tidelog.runtime.alarm import Alarm
 from tidelog.runtime.clock import HostClock
 from tidelog.runtime.freezes import SLOW_MS, STEP_MS, FreezeMeter
 from tidelog.runtime.hosted import HostedNode
+from tidelog.runtime.interrupts import Interrupts
 from tidelog.runtime.jobs import JobThreads
 from tidelog.runtime.transport.connection import SOCKET, Connection
 from tidelog.runtime.transport.connections import BY_CLOSE, BY_NODE, FEW, Connections
 from tidelog.runtime.transport.descriptors import DescriptorReserve
 from tidelog.runtime.transport.dialling import Dialler, connect_failed
-from tidelog.runtime.transport.limits import COSTLY_FOR_MS, COSTLY_MS, Limits
+from tidelog.runtime.transport.limits import COSTLY_CPU_NS, COSTLY_MS, CROWD, Limits
 from tidelog.runtime.transport.listeners import Acceptor, ListeningSocket
 from tidelog.runtime.workers import Workers
 
@@ -58,6 +60,8 @@ FRAMES_PER_PASS = 64
 EVENTS_PER_PASS = 256
 SHARED_MS: Millis = 10
 """When a pass has taken this long, it handles one frame of each further connection."""
+LAST_MS: Millis = 3
+"""How long a pass handles slow connections, and then frames that it has read earlier."""
 READING_THREADS = 4
 
 log = logging.getLogger(__name__)
@@ -73,12 +77,15 @@ class Host:
         limits: Limits,
         clock: HostClock,
         reserve: DescriptorReserve | None = None,
+        cpu_clock: Callable[[], int] = thread_time_ns,
     ) -> None:
         self._node = node
         self._limits = limits
         self._clock = clock
         self._now = clock()
-        self._meter = FreezeMeter()
+        self._cpu_clock = cpu_clock
+        self._meter = FreezeMeter(cpu_clock)
+        self._is_crowded = False
         self._is_late = False
         self._epoll = select.epoll()
         self._alarm = Alarm()
@@ -96,19 +103,17 @@ class Host:
         self._reserve.wake_with(self._alarm.ring)
         self._ids = count(1)
         self._failed_to_connect: list[ConnectFailed] = []  # not yet reported to the node
-        self._interrupts = 0
-        self._is_shutting_down = False
+        self._interrupts = Interrupts(self._alarm.ring)
         self._status: int | None = None
 
     def interrupt(self) -> None:
         """Shut down. A second call only closes the logs, and a third call exits. Thread-safe."""
-        self._interrupts += 1
-        self._alarm.ring()
+        self._interrupts.add()
 
     def begin_shutdown(self) -> None:
         """Call `interrupt`, unless a shutdown is already in progress. Thread-safe."""
         if not self._interrupts:
-            self.interrupt()
+            self._interrupts.add()
 
     def run_soon(self, action: Callable[[], None]) -> None:
         """Call `action` in the loop's thread, between two events. Thread-safe."""
@@ -148,15 +153,18 @@ class Host:
             meter.begin(now)
         if (ahead_ms := self._clock.moved(now)) is not None:
             self._handle(WallClockMoved(ahead_ms))
+        self._is_crowded = len(ready) > CROWD
         if len(ready) > FEW:
             self.connections.share_sending(len(ready))
-        costly: list[tuple[Connection, int]] = []
+        last: list[tuple[Connection, int]] = []
         for fd, mask in ready:
             conn = self.connections.at(fd)
-            if conn is not None and conn.costly_until > now:
-                costly.append((conn, mask))
-            elif conn is not None:
-                self._serve(conn, mask)
+            if conn is not None:
+                is_late = self._is_crowded and self._now - now >= SHARED_MS
+                if is_late or conn.costly_until > now:
+                    last.append((conn, mask))
+                else:
+                    self._serve(conn, mask)
             elif fd == self._alarm.fileno():
                 self._answer_alarm()
                 self._step_ended("the results of background work")
@@ -166,10 +174,10 @@ class Host:
             elif self._acceptor.listens_on(fd):
                 self._accept(fd)
                 self._step_ended("accepting connections")
-        if costly:
-            self._serve_costly(costly)
+        if last:
+            self._serve_last(last)
         if self.connections.is_holding:
-            self._resume_holding(now + 2 * SHARED_MS)
+            self._resume_holding(self._now + LAST_MS)
         # After a long pass, read again before timers run, so no queued heartbeat is missed.
         self._is_late = self._now - now >= LATE_MS and not self._is_late
         if not self._is_late:
@@ -202,14 +210,7 @@ class Host:
         self._reserve.free_for_waiters()
         self._jobs.finish()
         self._readers.finish()
-        if self._interrupts > 2:
-            log.warning("stopped without closing the logs")
-            self._status = 1
-        elif self._interrupts > 1:
-            self._perform(self._node.stop_now(self._now))
-        elif self._interrupts and not self._is_shutting_down:
-            self._is_shutting_down = True
-            self._perform(self._node.shutdown(self._now))
+        self._perform(self._interrupts.obey(self._node, self._now))
 
     def _keep_time(self) -> None:
         deadline = self._node.next_deadline()
@@ -244,8 +245,6 @@ class Host:
         self._epoll.close()
         self._alarm.close()
 
-    # -- In ------------------------------------------------------------------------------------
-
     def _accept(self, fd: int) -> None:
         for accepted in self._acceptor.accept(fd, self._now):
             conn = next(self._ids)
@@ -276,9 +275,9 @@ class Host:
         elif mask & ~select.EPOLLOUT:  # the peer hung up, or the connection broke
             self.connections.drop(conn)
 
-    def _serve_costly(self, ready: list[tuple[Connection, int]]) -> None:
-        """For `SHARED_MS`, serve connections with slow requests, the longest idle first."""
-        until = self._now + SHARED_MS
+    def _serve_last(self, ready: list[tuple[Connection, int]]) -> None:
+        """For `LAST_MS`, serve connections with slow requests, the longest idle first."""
+        until = self._now + LAST_MS
         for conn, mask in sorted(ready, key=lambda one: one[0].active_at):
             if self._now < until and conn in self.connections:
                 self._serve(conn, mask)
@@ -333,7 +332,8 @@ class Host:
     def _deliver(self, conn: Connection, frames: list[memoryview]) -> int:
         """Deliver as many frames as the connection may have in this pass; returns their number."""
         handle, perform, clock, meter = self._node.handle, self._perform, self._clock, self._meter
-        done = 0
+        done, is_slow = 0, False
+        cpu_ns = self._cpu_clock() if self._is_crowded else None
         try:
             until = meter.began + SHARED_MS
             for frame in frames[:FRAMES_PER_PASS]:
@@ -343,12 +343,16 @@ class Host:
                 perform(handle(FrameReceived(conn.id, frame), self._now))
                 now = clock()
                 if now - self._now >= COSTLY_MS:
-                    conn.costly_until = now + COSTLY_FOR_MS if conn.id > 0 else 0
+                    is_slow = True
                     if now - self._now >= meter.report_from_ms:
                         meter.blame_frame(now - self._now, conn, frame)
                 self._now = now
                 if now >= until:
                     break
+            if cpu_ns is not None and self._cpu_clock() - cpu_ns >= done * COSTLY_CPU_NS:
+                is_slow = True
+            if is_slow or conn.was_slow:
+                conn.served(self._now, is_slow=is_slow)
         except Exception:
             # A request has triggered a bug. Close its connection, and serve the other connections.
             log.exception("%s: a request could not be handled", conn.peer)
@@ -358,8 +362,6 @@ class Host:
 
     def _handle(self, event: Event) -> None:
         self._perform(self._node.handle(event, self._now))
-
-    # -- Out -----------------------------------------------------------------------------------
 
     def _perform(self, outbounds: list[Outbound]) -> None:
         for outbound in outbounds:

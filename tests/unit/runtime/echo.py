@@ -2,10 +2,11 @@
 
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event as ThreadEvent
 from threading import Thread
+from time import thread_time_ns
 
 from tidelog.model.disk import File, FileSlice
 from tidelog.model.events import (
@@ -206,11 +207,13 @@ class Client:
 class Served:
     """A running host with its node."""
 
-    def __init__(self, node: EchoNode, limits: Limits, clock: HostClock) -> None:
+    def __init__(
+        self, node: EchoNode, limits: Limits, clock: HostClock, cpu_clock: Callable[[], int]
+    ) -> None:
         listening = bind("PLAINTEXT", "127.0.0.1", 0)
         self.node = node
         self.address: tuple[str, int] = listening.sock.getsockname()
-        self.host = Host(node, [listening], limits, clock)
+        self.host = Host(node, [listening], limits, clock, cpu_clock=cpu_clock)
         self.status: int | None = None
         self._thread = Thread(target=self._run)
         self._thread.start()
@@ -236,9 +239,12 @@ class Served:
 
 @contextmanager
 def serving(
-    node: EchoNode | None = None, limits: Limits | None = None, clock: HostClock | None = None
+    node: EchoNode | None = None,
+    limits: Limits | None = None,
+    clock: HostClock | None = None,
+    cpu_clock: Callable[[], int] = thread_time_ns,
 ) -> Iterator[Served]:
-    served = Served(node or EchoNode(), limits or Limits(), clock or HostClock())
+    served = Served(node or EchoNode(), limits or Limits(), clock or HostClock(), cpu_clock)
     try:
         yield served
     finally:

@@ -12,6 +12,7 @@ from tidelog.model.ids import Millis
 from tidelog.model.outbound import Outbound
 from tidelog.runtime.clock import HostClock
 from tidelog.runtime.loop import SHARED_MS
+from tidelog.runtime.transport.limits import COSTLY_CPU_NS, CROWD
 
 SLOW_MS = SHARED_MS - 2
 """The duration of a slow request; two of them exceed a connection's share of a pass."""
@@ -32,11 +33,12 @@ class StoppedClock(HostClock):
 
 
 class SlowNode(EchoNode):
-    """Echoes frames; while it handles a frame that begins with `slow`, time passes."""
+    """Echoes frames. Time passes while it handles `slow`, and a little CPU time for `work`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.clock = StoppedClock()
+        self.cpu_ns = 0
         self.heard: list[bytes] = []
         self.meanwhile: list[Callable[[], None]] = []
 
@@ -47,6 +49,9 @@ class SlowNode(EchoNode):
                 self.clock.ms += SLOW_MS
                 if self.meanwhile:
                     self.meanwhile.pop()()
+            if event.frame[1:5] == b"work":
+                self.cpu_ns += COSTLY_CPU_NS
+                self.clock.ms += 1
         return super().handle(event, now)
 
 
@@ -93,7 +98,7 @@ def test_f63_connections_whose_requests_take_long_are_served_last() -> None:
         other = served.client()
         assert other.ask(b"ehello") == b"hello"
         node.clock.ms += 2_000
-        for client in busy:
+        for client in (*busy, *busy):
             assert client.ask(b"eslow") == b"slow"
         node.heard.clear()
 
@@ -113,3 +118,57 @@ def test_f63_connections_whose_requests_take_long_are_served_last() -> None:
     assert node.heard.index(b"first") <= 2
     assert node.heard.index(b"second") <= 5
     assert node.heard.count(b"slow") == 11
+
+
+def test_f97_a_crowd_whose_requests_need_some_cpu_time_is_served_last() -> None:
+    node = SlowNode()
+    crowd_size = 10 * CROWD
+    with serving(node, clock=node.clock, cpu_clock=lambda: node.cpu_ns) as served:
+        crowd = [served.client() for _ in range(crowd_size)]
+        opener, other = served.client(), served.client()
+        for client in (*crowd, opener, other):
+            assert client.ask(b"ehello") == b"hello"
+        node.clock.ms += 2_000
+
+        def all_at_once() -> None:
+            for client in crowd:
+                client.sock.sendall(framed(b"ework"))
+            other.sock.sendall(framed(b"eother"))
+
+        for _ in range(3):  # a client is served last after two slow requests
+            node.heard.clear()
+            node.meanwhile.append(all_at_once)
+            opener.sock.sendall(framed(b"eslow"))
+            assert opener.answer() == b"slow"
+            assert other.answer() == b"other"
+            for client in crowd:
+                assert client.answer() == b"work"
+    assert node.heard.index(b"other") <= CROWD + 1  # the last of a crowd are not a crowd
+    assert node.heard.count(b"work") == crowd_size
+
+
+def test_f97_one_slow_request_does_not_make_a_client_wait() -> None:
+    node = SlowNode()
+    with serving(node, clock=node.clock) as served:
+        busy = [served.client() for _ in range(10)]
+        other = served.client()
+        node.clock.ms += 2_000
+        assert other.ask(b"eslow") == b"slow"
+        assert other.ask(b"ehello") == b"hello"
+        assert other.ask(b"eslow") == b"slow"
+        for client in (*busy, *busy):
+            assert client.ask(b"eslow") == b"slow"
+        node.heard.clear()
+
+        def all_at_once() -> None:
+            for client in busy[1:]:
+                client.sock.sendall(framed(b"eslow"))
+            other.sock.sendall(framed(b"eother"))
+
+        node.meanwhile.append(all_at_once)
+        busy[0].sock.sendall(framed(b"eslow"))
+
+        assert other.answer() == b"other"
+        for client in busy:
+            assert client.answer() == b"slow"
+    assert node.heard.index(b"other") <= 2

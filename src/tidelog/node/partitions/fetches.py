@@ -11,12 +11,15 @@ from tidelog.node.partitions.cold_reads import ColdReads, Waiter
 from tidelog.node.partitions.fetch_attempt import FetchAttempt
 from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.replica import Replica
+from tidelog.node.partitions.rereads import Rereads
 from tidelog.node.requests.parking import PARKED, Parked, Resume
 from tidelog.node.timers import Timer, Timers
 
 COLD_WAIT_MS: Millis = 500
 """How long a fetch waits at least for bytes that are not cached, even if its max_wait is shorter.
 """
+MANY_PARTITIONS = 20
+"""Woken fetches of more partitions than this do not delay woken fetches of fewer partitions."""
 ROUNDS = 32
 """A fetch needs a few cold reads. After more than this many, the kernel drops bytes too fast."""
 
@@ -38,6 +41,8 @@ class Fetches:
         self._waiting: dict[ConnId, dict[PendingFetch, None]] = {}
         """The parked fetches of each connection."""
         self._turns = count()
+        self._rereads = Rereads(clock, timers)
+        self._long_rereads = Rereads(clock, timers)
 
     def fetch(
         self, effect: FetchBatches, resume: Resume, conn: ConnId
@@ -65,7 +70,8 @@ class Fetches:
             here += [r for read in effect.reads if (r := partitions.get(read.partition))]
         waiting = self._waiting.setdefault(conn, {})
         turn = next(self._turns)
-        pending = PendingFetch(self, effect, resume, conn, here, waiting, turn)
+        rereads = self._long_rereads if len(here) > MANY_PARTITIONS else self._rereads
+        pending = PendingFetch(self, effect, resume, conn, here, waiting, turn, rereads)
         wait_ms = effect.max_wait_ms
         if attempt.cold:
             self.read_cold(attempt, conn, pending.cached)
@@ -118,16 +124,19 @@ class Fetches:
 
 
 class PendingFetch:
-    """A parked fetch."""
+    """A parked fetch. A follower's fetch is read at once when it is woken, a client's in turns."""
 
     __slots__ = (
         "_conn",
         "_effect",
+        "_has_timed_out",
         "_owner",
         "_parked_at",
+        "_rereads",
         "_resume",
         "_rounds",
         "_waiting",
+        "is_followers",
         "order",
         "timer",
     )
@@ -141,21 +150,30 @@ class PendingFetch:
         parked_at: list[Replica],
         waiting: dict["PendingFetch", None],
         order: int,
+        rereads: Rereads,
     ) -> None:
         self.order = order
         self.timer: Timer | None = None
+        self.is_followers = effect.replica >= 0
         self._owner = owner
         self._effect = effect
         self._resume = resume
         self._conn = conn
         self._parked_at = parked_at
         self._waiting = waiting
+        self._rereads = rereads
         self._rounds = 0
+        self._has_timed_out = False
         waiting[self] = None
         if effect.session is not None:
             effect.session.park(self)
         for replica in parked_at:
-            replica.listen(self, is_follower=effect.replica >= 0)
+            replica.listen(self, is_follower=self.is_followers)
+
+    @property
+    def partitions(self) -> int:
+        session = self._effect.session
+        return len(self._parked_at) if session is None else len(session.moved)
 
     def mark(self) -> None:
         """Do nothing, because a woken fetch without a session reads every partition anyway."""
@@ -165,10 +183,9 @@ class PendingFetch:
         return (self,)
 
     def wake(self) -> None:
-        """Read again, because a partition has changed."""
-        attempt = self._look()
-        if attempt.is_enough:
-            self._finish(attempt)
+        """Read again, now or in turn, because a partition has changed."""
+        if self.is_followers or self._rereads.admits(self):
+            self.read_again()
 
     def cached(self) -> None:
         """Read again, because bytes that were missing are now in the page cache."""
@@ -176,16 +193,15 @@ class PendingFetch:
             self._rounds += 1
             self.wake()
 
-    @property
-    def is_followers(self) -> bool:
-        return self._effect.replica >= 0
-
     def time_out(self) -> None:
-        self._finish(self._look())
+        """Read again, now or in turn, and answer with whatever is found."""
+        self._has_timed_out = True
+        self.wake()
 
     def drop(self) -> None:
         """Stop waiting, because the fetch is answered or its connection is lost."""
         self._waiting.pop(self, None)
+        self._rereads.drop(self)
         if self.timer is not None:
             self.timer.cancel()
         if self._effect.session is not None:
@@ -193,18 +209,19 @@ class PendingFetch:
         for replica in self._parked_at:
             replica.unlisten(self)
 
-    def _look(self) -> FetchAttempt:
-        """Read the changed partitions of the session, or all partitions if there is no session."""
-        effect = self._effect
+    def read_again(self) -> None:
+        """Read the changed partitions of the session, or all partitions if there is no session.
+
+        Answer if this finds enough, or if the time is over.
+        """
+        effect, owner = self._effect, self._owner
         if effect.session is not None:
             effect.reads = effect.session.due()
-        attempt = self._owner.partitions.attempt(effect)
+        attempt = owner.partitions.attempt(effect)
         if attempt.cold:
-            attempt = self._owner.waiting_if_evicted(attempt, effect, self._rounds)
-            self._owner.read_cold(attempt, self._conn, self.cached)
-        return attempt
-
-    def _finish(self, attempt: FetchAttempt) -> None:
-        self.drop()
-        self._owner.count_out(self._effect, attempt.size)
-        self._resume(attempt.results)
+            attempt = owner.waiting_if_evicted(attempt, effect, self._rounds)
+            owner.read_cold(attempt, self._conn, self.cached)
+        if attempt.is_enough or self._has_timed_out:
+            self.drop()
+            owner.count_out(effect, attempt.size)
+            self._resume(attempt.results)

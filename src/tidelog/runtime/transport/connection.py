@@ -17,6 +17,7 @@ from tidelog.model.ids import ConnId, Millis
 from tidelog.model.outbound import Chunk
 from tidelog.protocol.framing import FrameSplitter
 from tidelog.runtime.files.file import RealFile
+from tidelog.runtime.transport.limits import COSTLY_FOR_MS
 
 INLINE_BYTES = 16 * 1024
 """A file slice up to this size is read and joined with other chunks, because sendfile would cost
@@ -95,11 +96,21 @@ class Connection:
     interest: int = 0  # the events that epoll watches
     is_bulk: bool = False  # its last frames were large
     costly_until: Millis = 0  # other connections are served first until then
+    was_slow: bool = False  # whether its last request was slow
 
     @property
     def is_silent(self) -> bool:
         """Whether the client has not sent a whole request yet."""
         return self.active_at < self.opened_at
+
+    def served(self, now: Millis, *, is_slow: bool) -> None:
+        """After two slow requests in a row, serve this client last for a while.
+
+        One request can be slow by chance. Connections that this node has opened are exempt.
+        """
+        if is_slow and self.was_slow and self.id > 0:
+            self.costly_until = now + COSTLY_FOR_MS
+        self.was_slow = is_slow
 
     def receive(self, shared: memoryview) -> list[memoryview] | None:
         """Read once; returns the frames that are now complete, or None at the end of the stream."""

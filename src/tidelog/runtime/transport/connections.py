@@ -27,7 +27,7 @@ from tidelog.runtime.transport.connection import (
 from tidelog.runtime.transport.connection_quotas import ConnectionQuotas
 from tidelog.runtime.transport.half_received import HalfReceived
 from tidelog.runtime.transport.limits import (
-    COSTLY_FOR_MS,
+    NEW_FOR_MS,
     SILENT_MS,
     SPARED_AT_ONCE,
     SPARED_IDLE_MS,
@@ -142,7 +142,7 @@ class Connections:
         admitted.listener, admitted.address = listener, address
         # Set `active_at` before `opened_at`. Until the first request, this makes `is_silent` true.
         admitted.opened_at, admitted.active_at = self.now, self.now - 1
-        admitted.costly_until = self.now + COSTLY_FOR_MS  # the cost of its requests is unknown
+        admitted.costly_until = self.now + NEW_FOR_MS  # the cost of its requests is unknown
         self.quotas.opened(listener, address)
         self.drop_excess()
 

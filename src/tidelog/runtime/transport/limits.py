@@ -8,12 +8,21 @@ from tidelog.model.outbound import LimitConnections
 from tidelog.runtime.transport.descriptors import UNLIMITED, Shares
 
 COSTLY_MS: Millis = 3
-"""If a request takes this long, its connection is served last for `COSTLY_FOR_MS`.
-
-A new connection is also served last. Otherwise, many new connections with one slow request each
-would delay other clients.
+"""A request is slow if it takes this long. After two slow requests in a row, the connection is
+served last for `COSTLY_FOR_MS`.
 """
-COSTLY_FOR_MS: Millis = 1_000
+COSTLY_FOR_MS: Millis = 5_000
+NEW_FOR_MS: Millis = 1_000
+"""A new connection is served last for this long. Otherwise, many new connections with one slow
+request each would delay other clients.
+"""
+
+CROWD = 16
+"""If more connections than this have input in one pass, the pass could take long even if each
+request is fairly short. A request then counts as slow if it takes `COSTLY_CPU_NS`.
+"""
+COSTLY_CPU_NS = 500_000
+"""This is CPU time, because on a busy machine any request can take a millisecond of real time."""
 
 SPARED_AT_ONCE = 16
 SILENT_MS: Millis = 250
