@@ -2,7 +2,7 @@
 
 Two hosts implement it. `runtime` uses real files. `sim` models the page cache, so unsynced writes
 can be lost or torn at a crash. Paths are relative to the log directory and use `/`. Every method
-may raise `OSError`; the node then treats the log directory as failed.
+may raise `OSError`. If a method raises it, the node treats the log directory as failed.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class File(Protocol):
         """Overwrite bytes in place; only index files need this."""
 
     def read(self, position: int, length: int) -> bytes:
-        """Read `length` bytes from `position` on, or fewer if the file ends before.
+        """Read `length` bytes from `position` on; fewer only at the end of the file.
 
         Raises `NotCached` if `Disk.only_cached` is set and the read would wait for the disk.
         """
@@ -44,9 +44,9 @@ class Disk(Protocol):
     only_cached: bool
     """While True, `File.read` does not wait for the disk.
 
-    The log engine sets it around a read that a request can wait for without the node. It applies
-    only to the thread that owns the disk, so jobs always wait. If the file system does not report
-    which bytes are cached, a read waits.
+    The log engine sets it for a read that can be repeated in a job if its bytes are not cached. It
+    applies only to the thread that owns the disk, so reads in jobs always wait. If the file system
+    does not report which bytes are cached, a read waits.
     """
 
     def open(self, path: str) -> File:
@@ -55,26 +55,27 @@ class Disk(Protocol):
     def exists(self, path: str) -> bool: ...
 
     def size(self, path: str) -> int:
-        """Bytes in a file; raises IsADirectoryError for a directory."""
+        """The size of a file in bytes; raises IsADirectoryError for a directory."""
 
     def list(self, directory: str) -> list[str]:
-        """Names in a directory, sorted; empty when it does not exist."""
+        """The names in a directory, sorted; empty if the directory does not exist."""
 
     def list_directories(self, directory: str) -> tuple[str, ...]:
-        """Names of the directories in a directory, sorted; a link to a directory counts."""
+        """The names of the subdirectories, sorted; links to directories are included."""
 
     def list_non_files(self, directory: str) -> tuple[str, ...]:
-        """Names of all entries except files and links to files, sorted."""
+        """The names of all entries except files and links to files, sorted."""
 
     def make_directory(self, path: str) -> bool:
         """Create a directory whose parent exists. Returns False if the directory already exists."""
 
     def read_file(self, path: str) -> bytes:
-        """The content; raises FileNotFoundError, or IsADirectoryError for a directory."""
+        """The content of a file; raises FileNotFoundError, or IsADirectoryError for a directory."""
 
     def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """Replace a file atomically: write a temporary file, fsync it, rename it, fsync the
-        directory.
+        """Replace a file atomically.
+
+        Writes a temporary file, fsyncs it, renames it and fsyncs the directory.
 
         With durable=False nothing is fsynced, so the file may be old, empty or torn after power
         loss.
@@ -83,7 +84,7 @@ class Disk(Protocol):
     def rename(self, old: str, new: str) -> None: ...
 
     def remove(self, path: str) -> None:
-        """Remove a file; no error when absent."""
+        """Remove a file, if it exists."""
 
     def sync_directory(self, path: str) -> None:
         """Make creations, renames and removals in a directory survive power loss ("": the root)."""
@@ -92,12 +93,12 @@ class Disk(Protocol):
         """Make all writes, creations and renames so far survive power loss."""
 
     def remove_tree(self, directory: str) -> None:
-        """Remove a directory and its content; no error when absent."""
+        """Remove a directory and its content, if it exists."""
 
     def boot_id(self) -> str | None:
-        """An id of the machine's current boot; None if it is unknown.
+        """The id of the machine's current boot; None if it is unknown.
 
-        While this id stays the same, no unsynced write is lost.
+        As long as this id stays the same, no unsynced write has been lost.
         """
 
     def space(self) -> tuple[int, int]:

@@ -2,8 +2,8 @@
 
 A handler is a generator. It yields an effect and is resumed with the effect's result, which the
 effect's docstring names after `->`. At its end, the handler returns the response. A handler that
-waits for acks, records or a metadata commit is not resumed until then, so a parked request costs
-nothing.
+waits for acks, records or a metadata commit is not resumed until they arrive, so a parked request
+takes memory but no CPU time.
 """
 
 from collections.abc import Collection
@@ -108,7 +108,7 @@ class FetchBatches:
     """Read batches. -> list[FetchResult], in order.
 
     The result comes once min_bytes are available, on an error or at the timeout. In a fetch
-    session, the node replaces `reads` by the partitions that have moved.
+    session, the node replaces `reads` with the partitions that have moved.
     """
 
     reads: list[PartitionFetch]
@@ -250,10 +250,10 @@ class MoveReplicas:
 
 @dataclass(slots=True)
 class Pause:
-    """Let the node serve other requests first. -> None, on a later turn of the node.
+    """Let the node serve other requests first. -> None, when the node resumes the handler.
 
-    A handler yields this effect after every slice of long work (`api/slicing.py`). No other request
-    of its connection begins before the handler is done.
+    A handler yields this effect after every slice of long work (`api/slicing.py`). The next request
+    of the same connection starts only when the handler is done.
     """
 
 
@@ -262,9 +262,9 @@ class Pause:
 
 @dataclass(slots=True)
 class ChangeMetadata:
-    """Send a request to the controller. -> its response, once the change is committed and applied.
+    """Send a request to the controller. -> the response, once the change is committed and applied.
 
-    Request and response are kio's messages in their newest version.
+    The request and the response are kio's messages in their newest version.
     """
 
     request: Any
@@ -283,21 +283,21 @@ class AwaitElections:
 
 @dataclass(slots=True)
 class AskQuorum:
-    """Pass a Vote, BeginQuorumEpoch, EndQuorumEpoch or FetchSnapshot request. -> its response."""
+    """Pass a Vote, BeginQuorumEpoch, EndQuorumEpoch or FetchSnapshot request. -> the response."""
 
     request: Any
 
 
 @dataclass(slots=True)
 class FetchMetadata:
-    """Read the metadata log, if this node leads it. -> FetchResponse, when there are records."""
+    """Read the metadata log, if this node leads it. -> FetchResponse, once there are records."""
 
     request: Any
 
 
 @dataclass(slots=True)
 class Coordinate:
-    """Pass a request to the coordinator of a group. -> its response, when it is available."""
+    """Pass a request to the coordinator of a group. -> the response, once it is available."""
 
     group_id: str
     request: Any
@@ -305,7 +305,7 @@ class Coordinate:
 
 @dataclass(slots=True)
 class CoordinateAll:
-    """Pass a request to every group coordinator on this node. -> list of their responses."""
+    """Pass a request to every group coordinator on this node. -> the list of responses."""
 
     request: Any
 
@@ -315,7 +315,7 @@ class CoordinateAll:
 
 @dataclass(slots=True)
 class RunJob:
-    """Run a job off the node's thread. -> its result, or `JobFailed`."""
+    """Run a job off the node's thread. -> the job's result, or `JobFailed`."""
 
     job: AnyJob
 

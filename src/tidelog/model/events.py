@@ -58,7 +58,7 @@ class Ran:
     value: Any
     """The result of the job."""
     error: Exception | None
-    """Why the job has no result; None if it has one."""
+    """The error that ended the job; None if the job has a result."""
 
 
 @dataclass(slots=True)
@@ -68,15 +68,15 @@ class Ticked:
 
 @dataclass(slots=True)
 class WallClockMoved:
-    """The wall clock was set, or drifts from the time that is passed with each event."""
+    """The wall clock was set, or has drifted from the time that is passed with each event."""
 
     ahead_ms: Millis
-    """How far the wall clock is ahead of the time of the events; negative if it is behind."""
+    """How far the wall clock is ahead of the time passed with events; negative if it is behind."""
 
 
 @dataclass(slots=True)
 class ResponsesUnread:
-    """Responses that clients have not read yet take much memory, or no longer do."""
+    """The memory of responses that clients have not read has crossed a limit, up or down."""
 
     is_much: bool
 

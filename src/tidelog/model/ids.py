@@ -1,4 +1,4 @@
-"""Ids and offsets: plain types under Kafka's names, without cost at run time."""
+"""Ids and offsets, as plain types with Kafka's names that cost nothing at run time."""
 
 from typing import NamedTuple, TypeAlias
 from uuid import UUID

@@ -17,7 +17,7 @@ class Gauge:
 @dataclass(frozen=True, slots=True)
 class Counter:
     name: str
-    """Without the `_total` suffix of the exported sample."""
+    """The name without the `_total` suffix, which the export adds."""
     help: str
     samples: tuple[tuple[Labels, int], ...]
 

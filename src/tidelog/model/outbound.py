@@ -49,7 +49,7 @@ class StartReading:
 
 @dataclass(slots=True)
 class Run:
-    """Run a job off the node's thread and answer with `Ran(token)`."""
+    """Run a job off the node's thread, and deliver `Ran` with this token when the job ends."""
 
     token: int
     job: AnyJob
@@ -57,7 +57,7 @@ class Run:
 
 @dataclass(slots=True)
 class Cancel:
-    """Stop the job with this token at its next step, or before it starts, and send no `Ran`."""
+    """Stop the job with this token before its next step, and deliver no `Ran` for it."""
 
     token: int
 
@@ -79,7 +79,7 @@ class Connect:
 
 @dataclass(frozen=True, slots=True)
 class LimitConnections:
-    """Limit the number of connections from now on: max.connections and related settings."""
+    """Limit the number of connections from now on, by max.connections and related settings."""
 
     total: int = 2**31 - 1
     per_ip: int = 2**31 - 1

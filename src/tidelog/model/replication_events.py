@@ -2,7 +2,7 @@
 
 Invariant: an event describes a committed change, never a planned one. It is created when the commit
 is known. A record is one JSON object. docs/replication-events.md is the contract with consumers.
-Existing names keep their meaning, and new names may be added.
+Existing events and fields keep their meaning, and new ones may be added.
 """
 
 import json
@@ -30,7 +30,7 @@ class LeaveReason(StrEnum):
 
 
 class ElectionReason(StrEnum):
-    """Why a partition has a new leader. Most reasons tell why the former leader lost its role."""
+    """Why a partition has a new leader. Most reasons say why the former leader lost its role."""
 
     CREATED = "created"
     DEAD = "dead"
@@ -51,7 +51,7 @@ class FenceReason(StrEnum):
     REGISTERED = "registered"
     """A new process of the broker has registered, so the former process is gone."""
     RETURNED = "returned"
-    """The broker is unfenced, because the same process has sent a heartbeat again."""
+    """The broker was unfenced, because its process sent heartbeats again without a restart."""
     REQUESTED = "requested"
     """The broker or an administrator has requested the change."""
 
@@ -162,7 +162,7 @@ class Truncated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncleanLoss:
-    """This node knows of committed records from `to_offset` up to `from_offset` that are lost."""
+    """This node knows that committed records from `to_offset` up to `from_offset` are lost."""
 
     kind: ClassVar[str] = "unclean_loss"
 

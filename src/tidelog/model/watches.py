@@ -1,4 +1,4 @@
-"""Watches, through which a partition notifies fetch sessions when it moves.
+"""Watches, through which a partition notifies fetch sessions that it has moved.
 
 A partition has moved if a fetch could return something new for it. Otherwise the partition is at
 rest. Invariant: a partition that is not in `SessionWatch.moved` has nothing new to return. A fetch
@@ -20,7 +20,7 @@ class WatchListener(Protocol):
     """An object that a partition notifies: a parked fetch, or a session with the partition."""
 
     def mark(self) -> None:
-        """Note that the partition may have a new result. `mark` does not wake a fetch."""
+        """Note that the partition may have a new result. This does not wake a fetch."""
 
     @property
     def waiting(self) -> Iterable["ParkedFetch"]:
@@ -73,7 +73,7 @@ class SessionWatch(ABC, Generic[Watched]):
 
     @abstractmethod
     def forget(self) -> None:
-        """Drop all partitions of a session that is over, so that no reference cycle remains."""
+        """Drop all partitions of a session that has ended, so that no reference cycle remains."""
 
     def park(self, fetch: ParkedFetch) -> None:
         self.waiting[fetch] = None
@@ -138,7 +138,7 @@ def mark_all(listeners: dict[WatchListener, None]) -> None:
 
 
 def wake_all(listeners: dict[WatchListener, None]) -> None:
-    """Mark all listeners and wake their fetches, the longest waiting first."""
+    """Mark all listeners and wake their fetches, starting with the one that has waited longest."""
     waiting: list[ParkedFetch] = []
     for listener in listeners:
         listener.mark()
