@@ -11,7 +11,8 @@ from tidelog.network.proxy_loop import ProxyLoop
 
 
 def main(orders_fd: str, places: str) -> None:
-    # Ignore Ctrl-C, because this process ends when its parent closes the socket for orders.
+    # Ignore Ctrl-C, because this process ends when its parent closes the socket that carries the
+    # orders.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Every connection takes two descriptors here, and a cluster may have many clients.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

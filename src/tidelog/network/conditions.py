@@ -2,7 +2,7 @@
 
 A party is a node, or all clients together. A way is the direction from one party to another. While
 a way is cut, the network holds its bytes. It delivers them after the cut, because TCP would
-retransmit them. On a cut way, the network also holds the start and the end of a connection.
+retransmit them. A cut way also delays the opening and the closing of connections.
 """
 
 from collections.abc import Collection
@@ -17,7 +17,7 @@ Party = int
 CHUNK = 256 * 1024
 MIN_CHUNK = 1024
 TURNS_PER_SECOND = 50
-"""The number of chunks per second on a slow link. With small chunks, connections take turns."""
+"""The number of chunks per second on a slow link. Small chunks let connections take turns."""
 
 
 class Way(NamedTuple):
@@ -61,7 +61,7 @@ class Conditions:
     def is_calm(self) -> bool:
         """Whether no way is cut or slow.
 
-        Then it does not matter which party opened a connection.
+        If so, it does not matter which party opened a connection.
         """
         return not self._cuts and not self._slow
 

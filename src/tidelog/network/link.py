@@ -78,7 +78,7 @@ class Link:
     def take(self, sock: socket.socket, conditions: Conditions, now: float) -> bool:
         """Read from this socket.
 
-        Return True if the node has ended its stream before the dialler has.
+        Return True if the node has ended its stream and the dialler has not.
         """
         for flow in self._flows:
             if flow.source is sock and flow.wants_to_take(conditions, now):

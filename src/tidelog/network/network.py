@@ -59,7 +59,7 @@ class Network:
         hearers: Collection[Party],
         listener: str | None = None,
     ) -> None:
-        """Hold all bytes that `speakers` send to `hearers`, on one listener or on all."""
+        """Hold all bytes that `speakers` send to `hearers`, on one listener or on all listeners."""
         listeners = self._listeners if listener is None else [listener]
         self._order(cut=(list(speakers), list(hearers), listeners))
 

@@ -1,4 +1,4 @@
-"""The event loop of the proxy process: accepts and forwards connections, and obeys its parent."""
+"""The proxy's event loop: accepts and forwards connections, and follows its parent's orders."""
 
 import json
 import selectors
@@ -15,7 +15,7 @@ from tidelog.network.proxy_listener import Place, ProxyListener
 LOOK_SECONDS = 0.01
 """How often the loop checks which nodes listen, while at least one proxy is closed."""
 LOOK_SHARE = 10
-"""Checks are slow with many connections. They take at most about 1/LOOK_SHARE of the time."""
+"""With many connections, checks are slow. They get about 1/LOOK_SHARE of the loop's time."""
 
 Handler = Callable[[socket.socket, int], None]
 
@@ -111,7 +111,7 @@ class ProxyLoop:
             if link.dialler == CLIENTS:
                 link.identify(owners.get((self._ports[link], proxy.place.proxy_port), CLIENTS))
 
-    # -- Links -------------------------------------------------------------------------------------
+    # -- Forwarding on links -----------------------------------------------------------------------
 
     def _advance(self, link: Link) -> None:
         now = time.monotonic()
@@ -153,7 +153,7 @@ class ProxyLoop:
         self._timed.pop(link, None)
         link.close(reset=reset)
 
-    # -- Orders ------------------------------------------------------------------------------------
+    # -- Orders from the parent --------------------------------------------------------------------
 
     def _read_orders(self, sock: socket.socket, events: int) -> None:
         received = b""
