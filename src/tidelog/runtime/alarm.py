@@ -5,7 +5,7 @@ import socket
 
 
 class Alarm:
-    """An alarm with a descriptor. The descriptor is readable from `ring` until the next `quiet`."""
+    """An alarm whose descriptor is readable from `ring()` until the next `quiet()`."""
 
     def __init__(self) -> None:
         self._bell, self._button = socket.socketpair()

@@ -1,8 +1,8 @@
-"""The host's clock: milliseconds that never go back, and their difference to the wall clock.
+"""The host's clock: milliseconds that never go back, and their difference from the wall clock.
 
-The clock starts at the time of the wall clock. After the start, the clock advances with the boot
-clock, which also counts time in suspend. If someone sets the wall clock, only `ahead_ms` changes.
-Deadlines do not move.
+The clock starts at the time of the wall clock. From then on it advances with the boot clock, which
+also counts the time while the machine is suspended. If someone sets the wall clock, only `ahead_ms`
+changes. Deadlines do not move.
 """
 
 from time import CLOCK_BOOTTIME, clock_gettime_ns, time_ns
@@ -10,7 +10,7 @@ from time import CLOCK_BOOTTIME, clock_gettime_ns, time_ns
 from tidelog.model.ids import Millis
 
 SLACK_MS: Millis = 20
-"""The node is notified when the difference to the wall clock has changed by this much."""
+"""The node is notified when the difference from the wall clock has changed by this much."""
 
 
 class HostClock:
@@ -30,7 +30,7 @@ class HostClock:
         return time_ns() // 1_000_000 - now
 
     def moved(self, now: Millis) -> Millis | None:
-        """How far the wall clock is ahead. None if the last result was almost the same."""
+        """How far the wall clock is ahead; None if it has hardly moved since the last report."""
         ahead_ms = self.ahead_ms(now)
         if -SLACK_MS < ahead_ms - self._reported_ms < SLACK_MS:
             return None

@@ -1,11 +1,11 @@
 """The freeze meter: counts passes of the loop that take too long and reports the longest step.
 
 One thread serves all clients, so a long step delays all other clients and the heartbeats. The loop
-reads the clock after each step, with or without the meter. It calls the meter only for a step of
-`STEP_MS` or more, and for a pass of `SLOW_MS` or more.
+reads the clock after each step anyway. It calls the meter only for a step of `STEP_MS` or more, and
+for a pass of `SLOW_MS` or more.
 
 Time is reported twice, as elapsed time and as CPU time of this thread. If the two times differ, the
-thread was waiting for a processor or a disk, and the step did not cause the whole delay.
+thread was waiting for a processor or a disk, so computing was not the only cause of the delay.
 """
 
 import logging

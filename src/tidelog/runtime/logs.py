@@ -20,7 +20,7 @@ class RepeatedLineFilter(logging.Filter):
     def __init__(self, clock: Callable[[], Millis]) -> None:
         super().__init__()
         self._clock = clock
-        self._seen: dict[str, tuple[int, int]] = {}  # by message: a second and its number of lines
+        self._seen: dict[str, tuple[int, int]] = {}  # by message: (second, lines in it)
 
     def filter(self, record: logging.LogRecord) -> bool:
         kind, second = record.msg, self._clock() // 1000

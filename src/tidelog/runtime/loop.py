@@ -3,7 +3,7 @@
 A pass waits for events, passes received frames to the node, runs due timers and sends responses.
 
 Invariants: in one pass, a connection gets one read and at most `FRAMES_PER_PASS` frames. Once the
-pass has taken `SHARED_MS`, each further connection gets only one frame. A connection with slow
+pass has taken `SHARED_MS`, each remaining connection gets only one frame. A connection with slow
 requests is served last, and so is the rest of a crowd (F97). For every connection, the node gets
 `Connected` first and `Disconnected` last. The host passes events to the node one at a time.
 """
@@ -59,7 +59,7 @@ LATE_MS: Millis = 200
 FRAMES_PER_PASS = 64
 EVENTS_PER_PASS = 256
 SHARED_MS: Millis = 10
-"""When a pass has taken this long, it handles one frame of each further connection."""
+"""When a pass has taken this long, it handles one frame of each remaining connection."""
 LAST_MS: Millis = 3
 """How long a pass handles slow connections, and then frames that it has read earlier."""
 READING_THREADS = 4
@@ -188,7 +188,7 @@ class Host:
             meter.end(self._now, len(ready))
 
     def _step_ended(self, step: str, conn: Connection | None = None) -> None:
-        """Read the clock, and report the step to the meter if it took long."""
+        """Read the clock, and report the step to the meter if it took a long time."""
         now = self._clock()
         if now - self._now >= self._meter.report_from_ms:
             self._meter.blame(now - self._now, step, conn)
@@ -276,7 +276,7 @@ class Host:
             self.connections.drop(conn)
 
     def _serve_last(self, ready: list[tuple[Connection, int]]) -> None:
-        """For `LAST_MS`, serve connections with slow requests, the longest idle first."""
+        """For `LAST_MS`, serve connections with slow requests, starting with the longest idle."""
         until = self._now + LAST_MS
         for conn, mask in sorted(ready, key=lambda one: one[0].active_at):
             if self._now < until and conn in self.connections:
@@ -330,7 +330,7 @@ class Host:
             self.connections.watch(conn)
 
     def _deliver(self, conn: Connection, frames: list[memoryview]) -> int:
-        """Deliver as many frames as the connection may have in this pass; returns their number."""
+        """Deliver as many frames as this pass allows for the connection; returns how many."""
         handle, perform, clock, meter = self._node.handle, self._perform, self._clock, self._meter
         done, is_slow = 0, False
         cpu_ns = self._cpu_clock() if self._is_crowded else None

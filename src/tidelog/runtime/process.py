@@ -5,7 +5,7 @@ import os
 
 
 class CannotStart(Exception):
-    """A node cannot start; the message is one sentence."""
+    """Raised if a node cannot start; the message is one sentence."""
 
 
 class UnusableDirectory(CannotStart):
@@ -15,16 +15,16 @@ class UnusableDirectory(CannotStart):
 def keep_freed_memory() -> None:
     """Let malloc keep some freed memory instead of returning it after every large frame.
 
-    glibc keeps freed memory up to a threshold, which grows to the largest block that was freed.
-    To raise the threshold, this function allocates a large block and frees it at once. The block is
-    never touched, so it costs no memory. With the default threshold, page faults are the largest
-    part of the cost of receiving a frame of a megabyte.
+    glibc keeps freed memory up to a threshold, which grows to the largest block that was freed. To
+    raise the threshold, this function allocates a large block and frees it at once. The block is
+    never touched, so it costs no memory. With the default threshold, most of the cost of receiving
+    a frame of one megabyte is page faults.
     """
     bytes(8 * 1024 * 1024)
 
 
 def lock_directory(path: str) -> int:
-    """Lock a directory against other processes, including Kafka's; returns a descriptor."""
+    """Lock a directory against other processes, including Kafka brokers; returns a descriptor."""
     try:
         os.makedirs(path, exist_ok=True)
         lock = os.open(f"{path}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

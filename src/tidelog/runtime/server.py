@@ -48,8 +48,8 @@ log = logging.getLogger(__name__)
 def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> int:
     """Run a node with these settings, and return the exit status.
 
-    If there is a supervisor, the node notifies it when the node accepts writes. When the supervisor
-    ends, the node shuts down.
+    If there is a supervisor, the node notifies it as soon as the node accepts writes. When the
+    supervisor's process ends, the node shuts down.
     """
     log_to_stderr(f"node {settings.node_id}" if supervisor is not None else "")
     for warning in settings.warnings:
@@ -86,7 +86,7 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
         return host.run(ready)
     finally:
         # Do not release the locks here. They are released when the process ends, which also frees
-        # its ports. So a process that gets the locks finds the ports free.
+        # its ports. So when another process gets the locks, the ports are free.
         signal.set_wakeup_fd(-1)
 
 
@@ -100,7 +100,7 @@ def _share_out_descriptors(settings: BrokerSettings) -> Shares:
 
 
 def _lock_directories(settings: BrokerSettings) -> dict[str, int]:
-    """Lock the log directories that work. The directory of the metadata log must work."""
+    """Lock the usable log directories. The directory of the metadata log must be usable."""
     locks: dict[str, int] = {}
     for path in settings.log_dirs:
         try:
@@ -113,7 +113,7 @@ def _lock_directories(settings: BrokerSettings) -> dict[str, int]:
 
 
 def _open(settings: BrokerSettings, usable: Collection[str], shares: Shares) -> Host:
-    # Opening the logs may take long, so bind the ports first. If a port is in use, the start then
+    # Opening the logs may take a long time, so bind the ports first. If a port is in use, the start
     # fails early. The sockets start to listen last.
     controllers = settings.controller_listener_names
     listeners = [
@@ -143,7 +143,7 @@ def _open(settings: BrokerSettings, usable: Collection[str], shares: Shares) -> 
         idle_ms=settings.connections_max_idle_ms,
         request_bytes=settings.socket_request_max_bytes,
         apis={api.key: (api.name, api.limit.size) for api in REGISTRY.values()},
-        # With Kafka's default of 50, some clients retry after 1 s if many connect at once.
+        # With Kafka's default of 50, if many clients connect at once, some must retry after 1 s.
         backlog=max(settings.socket_listen_backlog_size, 4096),
         http_hint=_http_hint(settings),
     )

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 Job: TypeAlias = Callable[[], None]
 Then: TypeAlias = Callable[[Exception | None], None]
-"""Called in the loop's thread once the job has ended, with its error if it failed."""
+"""Called in the loop's thread once the job has ended, with the job's error if it failed."""
 
 
 class Workers:
@@ -32,7 +32,7 @@ class Workers:
             try:
                 thread.start()
             except RuntimeError:
-                # No new thread can start. A running worker does the job. If no worker runs, the
+                # No new thread can start. If a worker is running, it does the job. Otherwise the
                 # caller does the job.
                 if not self._threads:
                     self._do(job, then)
@@ -61,7 +61,7 @@ class Workers:
         error: Exception | None = None
         try:
             job()
-        except Exception as failure:  # if the thread died, nobody would get the job's result
+        except Exception as failure:  # an error must not end the thread
             error = failure
         self._ended.append((then, error))
         self._wake()

@@ -1,15 +1,15 @@
 """Real files under one log directory.
 
 Invariant: the number of open descriptors is bounded, however many files are in use. A file opens
-its descriptor on demand. Beyond a limit, the disk closes the descriptors that were used least
-recently. A file without a descriptor stays usable, because it opens its path again on demand. On a
-rename, the disk updates the path in the file. Before a path is removed, its file opens a descriptor
-and keeps it. A descriptor is closed when its last holder releases it.
+its descriptor on demand. If too many descriptors are open, the disk closes those that were used
+least recently. A file without a descriptor stays usable, because it opens its path again on demand.
+On a rename, the disk updates the path in the file. Before a path is removed, its file opens a
+descriptor and keeps it open. A descriptor is closed when its last holder releases it.
 
 Only the thread that owns the disk takes a descriptor away from a file. Other threads may call
-`File.read` and `File.sync`, and `Disk.write_file` for a path that has no other user. If the system
-refuses a descriptor, the disk closes other descriptors or waits. A refused descriptor never counts
-as an error of the disk (F65).
+`File.read` and `File.sync`. They may also call `Disk.write_file` for a path that nothing else uses.
+If the system refuses a descriptor, the disk closes other descriptors or waits. Such a refusal never
+counts as a disk error (F65).
 """
 
 import errno
@@ -67,7 +67,7 @@ class RealDisk:
     def is_owner(self) -> bool:
         return get_ident() == self._owner
 
-    # -- files
+    # -- open files
 
     def open(self, path: str) -> File:
         directory, name = split(path)
@@ -91,7 +91,7 @@ class RealDisk:
         return file
 
     def opened(self, file: RealFile) -> None:
-        """Record that a file has opened a descriptor; close unused descriptors over the limit."""
+        """Record that a file has opened a descriptor; close unused descriptors above the limit."""
         self._open.append(ref(file))
         excess = len(self._open) - self._max_open
         for _ in range(2 * len(self._open)):
@@ -112,9 +112,9 @@ class RealDisk:
             return self._reserve.retry(lambda: os.open(full, flags, 0o644))
 
     def _give_back(self) -> int:
-        """Close the descriptors of half of the files, and return their number.
+        """Close the descriptors of half of the files, and return how many were closed.
 
-        Files reopen on demand.
+        A file opens its descriptor again on demand.
         """
         given, half = 0, len(self._open) // 2
         while self._open and not (given and len(self._open) <= half):
@@ -206,7 +206,7 @@ class RealDisk:
             self._new_directories.discard(path)
 
     def sync_all(self) -> None:
-        """Sync the whole volume in one call, which can take long but blocks no other thread."""
+        """Sync the whole volume in one call, which can be slow but blocks no other thread."""
         number = self.open_number("", _DIRECTORY)
         try:
             if _syncfs(number):

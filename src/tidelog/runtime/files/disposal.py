@@ -1,7 +1,7 @@
 """Frees the blocks of removed files in a background thread.
 
-Removing a name is quick. Freeing the blocks of a large file can block the caller for a second, or
-longer on a volume that discards blocks at once. The kernel frees the blocks when the last
+Removing a name is quick. Freeing the blocks of a large file can block the caller for a second. It
+takes longer on a volume that is mounted with `discard`. The kernel frees the blocks when the last
 descriptor of the removed file is closed. A background thread therefore closes this descriptor.
 """
 
@@ -23,7 +23,7 @@ class Descriptor:
     def __init__(self, number: int) -> None:
         self.number = number
         self.is_of_removed = False
-        """Whether the file is removed. Closing the descriptor then frees blocks, which is slow."""
+        """Whether the file is removed. If so, closing the descriptor frees blocks, and is slow."""
 
     def __del__(self) -> None:
         if self.is_of_removed:
@@ -37,7 +37,7 @@ def close_elsewhere(number: int) -> None:
     try:
         with _start:
             if not _threads:
-                # Use a daemon thread. If the process ends earlier, the kernel frees the blocks.
+                # Use a daemon thread. If the process ends first, the kernel frees the blocks.
                 thread = Thread(target=_work, name="disposal", daemon=True)
                 thread.start()
                 _threads.append(thread)

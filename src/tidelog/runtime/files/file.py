@@ -65,7 +65,7 @@ class RealFile:
         total = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
         try:
             # Write at an explicit position, so that the next append overwrites the bytes of a
-            # failed one.
+            # failed append.
             written = os.pwritev(descriptor.number, chunks[:_MAX_CHUNKS], size)
             if written != total:
                 rest = memoryview(b"".join(chunks))[written:]
@@ -90,7 +90,7 @@ class RealFile:
             rest, position = rest[count:], position + count
 
     def read(self, position: int, length: int) -> bytes:
-        """Up to `length` bytes from `position`; fewer only at the end of the file."""
+        """Read `length` bytes from `position` on; fewer only at the end of the file."""
         descriptor = self.descriptor()
         if self._disk.only_cached and self._disk.is_owner():
             return read_cached(self, descriptor.number, position, length)
@@ -109,7 +109,7 @@ class RealFile:
         return position >= self._size_at_open and later + self.size - position <= RECENT_BYTES
 
     def is_cached(self, position: int, length: int) -> bool:
-        """Whether to expect that reading these bytes does not wait for the disk."""
+        """Whether these bytes can probably be read without waiting for the disk."""
         return self.is_recent(position) or is_cached(self.descriptor().number, position, length)
 
     def truncate(self, size: int) -> None:

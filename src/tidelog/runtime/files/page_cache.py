@@ -1,7 +1,7 @@
 """Asks the kernel which bytes of a file are in the page cache.
 
-A file system that does not support the question (tmpfs, some network file systems) keeps its bytes
-in memory or cannot tell. Reads then wait for the disk, as without the question.
+File systems that do not support this query (tmpfs, some network file systems) keep their bytes in
+memory, or cannot tell. Their bytes count as cached, and a read waits for the disk if it must.
 """
 
 import errno

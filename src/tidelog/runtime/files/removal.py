@@ -8,7 +8,7 @@ from contextlib import suppress
 from tidelog.runtime.files.disposal import close_elsewhere
 
 LARGE_BYTES = 1024 * 1024
-"""Freeing a file of this size or more takes long."""
+"""Freeing the blocks of a file of this size or more takes a long time."""
 
 
 def unlink(path: str) -> None:

@@ -1,4 +1,4 @@
-"""The HTTP server for metrics, whose clients cannot block the node (F65).
+"""The HTTP server for metrics, built so that its clients cannot block the node (F65).
 
 The server has few threads and drops clients that send nothing. This module is imported only if
 metrics are served, because the modules that it needs take longer to load than the rest of a node.

@@ -25,8 +25,8 @@ more.
 """
 
 BULK_READ_BYTES = 64 * 1024
-"""The size of the first read from a connection with large frames. The rest of a frame is then
-received directly into the buffer of that frame.
+"""The size of the first read from a connection with large frames. After the first read, the rest of
+a frame is received directly into the frame's own buffer.
 """
 
 JOIN_BYTES = 64 * 1024
@@ -45,11 +45,11 @@ NOTHING, SOCKET, DISK = range(3)
 
 
 class ShortFile(Exception):
-    """A file ends within a slice that was queued from it, so a response is incomplete."""
+    """A file ends inside a slice that was queued for sending, so a response is incomplete."""
 
 
 class HeldFrames:
-    """Received frames that are not handled yet, in one buffer to save memory for small frames."""
+    """Received frames that wait to be handled, in one buffer to save memory if they are small."""
 
     __slots__ = ("_bytes", "_sizes", "capacity")
 
@@ -94,8 +94,8 @@ class Connection:
     held: HeldFrames | None = None
     muted: int = 0  # one bit for each reason not to read
     interest: int = 0  # the events that epoll watches
-    is_bulk: bool = False  # its last frames were large
-    costly_until: Millis = 0  # other connections are served first until then
+    is_bulk: bool = False  # whether its last frames were large
+    costly_until: Millis = 0  # until this time, other connections are served first
     was_slow: bool = False  # whether its last request was slow
 
     @property
@@ -133,9 +133,9 @@ class Connection:
         self.unsent += _cost(chunks)
 
     def send(self, share: int = SENDFILE_BYTES, *, is_warm: bool = False) -> None:
-        """Send until the queue is empty or must wait; `waits_for` is then the event to wait for.
+        """Send until the queue is empty or must wait; `waits_for` names the event to wait for.
 
-        At most `share` bytes are sent from a file, because other connections send in this pass too.
+        At most `share` bytes are sent from files, because other connections send in this pass too.
         """
         self.waits_for = NOTHING
         try:
@@ -154,9 +154,9 @@ class Connection:
             self.waits_for = SOCKET
 
     def cold_read(self) -> Callable[[], None]:
-        """A job for another thread.
+        """Returns a job that another thread runs before the next slice is sent.
 
-        It reads the next slice into the page cache before it is sent.
+        The job reads the slice into the page cache.
         """
         head = self.waiting[0]
         assert isinstance(head, FileSlice)

@@ -1,11 +1,11 @@
-"""Limits the number of connections, by Kafka's settings and by their share of descriptors.
+"""Limits the number of connections, by Kafka's settings and by the available descriptors.
 
 `ConnectionQuotas` only counts connections. The module `listeners` accepts connections, and the
 module `connections` closes them. As in Kafka, a connection over max.connections waits in the
 kernel's queue, and a connection over max.connections.per.ip is closed at once. If the inter-broker
 listener is separate from the client listeners, its connections never wait. Instead, connections of
-client listeners are closed to make room. Controller listeners are counted separately, because in
-Kafka they belong to another server.
+client listeners are closed to make room. Connections of controller listeners are counted
+separately, because in Kafka these listeners belong to a separate socket server.
 """
 
 import socket
@@ -46,7 +46,7 @@ class ConnectionQuotas:
             for address in _addresses(name)
         }
 
-    # -- Counts ------------------------------------------------------------------------------------
+    # -- Counting connections ----------------------------------------------------------------------
 
     def opened(self, listener: str, address: str) -> None:
         self._count(listener, address, 1)
@@ -66,7 +66,7 @@ class ConnectionQuotas:
         else:
             self._total += change
 
-    # -- Rules -------------------------------------------------------------------------------------
+    # -- Checking the limits -----------------------------------------------------------------------
 
     def obstacle(self, listener: str) -> str | None:
         """The reason why this listener must wait until a connection closes, or None."""

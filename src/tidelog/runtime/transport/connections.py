@@ -1,9 +1,9 @@
-"""The connections of a host: which to read, which have responses to send, which were just closed.
+"""The connections of a host: tracks which to read, which to send to, and which were just closed.
 
 Invariants: if a peer does not read its responses, its connection is not read either. Each queue of
-responses, and the sum of all queues, is therefore bounded. All responses of one pass leave in one
-send per connection. A dropped connection is reported once, by `take_events`, and nothing more is
-sent to it.
+responses, and the sum of all queues, is therefore bounded. In one pass, all responses to a
+connection are sent together. A dropped connection is reported once, by `take_events`, and nothing
+more is sent to it.
 """
 
 import logging
@@ -38,7 +38,7 @@ from tidelog.runtime.transport.unread_responses import UnreadResponses
 from tidelog.runtime.workers import Workers
 
 FEWER_READ_BYTES, FEWEST_READ_BYTES = 16 * 1024, 4 * 1024
-"""How many bytes to read at once, while held or half-received requests take much memory."""
+"""How many bytes to read at once while held or half-received requests take a lot of memory."""
 
 CHECK_MS: Millis = 1_000
 SWEEPS_PER_IDLE = 8
@@ -49,8 +49,8 @@ FEW = 2
 FEWEST_SENT_BYTES = 32 * 1024
 
 BY_NODE, BY_UNSENT, BY_CLOSE, BY_MEMORY = 1, 2, 4, 8
-"""Reasons not to read: the node has asked to pause, too many responses are unsent, the connection
-is closing, or half-received requests take too much memory."""
+"""Reasons not to read: the node has sent `StopReading`, too many responses are unsent, the
+connection is closing, or half-received requests take too much memory."""
 
 _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
 
@@ -81,8 +81,8 @@ class Connections:
         self._readers = readers
         self._by_id: dict[ConnId, Connection] = {}
         self._by_fd: dict[int, Connection] = {}
-        self._answered: list[Connection] = []  # those with responses to send in this pass
-        self._holding: list[Connection] = []  # those with frames to handle in the next pass
+        self._answered: list[Connection] = []  # connections with responses to send in this pass
+        self._holding: list[Connection] = []  # connections with frames to handle in the next pass
         self._events: list[Event] = []
         self._unread = UnreadResponses(limits.stalled_bytes, limits.unsent_bytes)
         self._held = 0
@@ -134,19 +134,19 @@ class Connections:
     def admit_client(self, conn: ConnId, accepted: Accepted) -> None:
         """Serve a client.
 
-        Over max.connections, close the connections that have been idle for longest.
+        If max.connections is exceeded, close the connections that have been idle for longest.
         """
         listener, sock, address, peer = accepted
         self.admit(conn, sock, peer)
         admitted = self._by_id[conn]
         admitted.listener, admitted.address = listener, address
-        # Set `active_at` before `opened_at`. Until the first request, this makes `is_silent` true.
+        # As `active_at` is before `opened_at`, `is_silent` is true until the first request.
         admitted.opened_at, admitted.active_at = self.now, self.now - 1
         admitted.costly_until = self.now + NEW_FOR_MS  # the cost of its requests is unknown
         self.quotas.opened(listener, address)
         self.drop_excess()
 
-    # -- In ------------------------------------------------------------------------------------
+    # -- Reading -------------------------------------------------------------------------------
 
     def hold(self, conn: Connection, frames: list[memoryview]) -> None:
         """Keep frames that cannot be handled in this pass."""
@@ -159,7 +159,7 @@ class Connections:
             self._holding.append(conn)
 
     def half_received(self, conn: Connection) -> None:
-        """Count the bytes of a half-received request; over the limit, stop reading."""
+        """Count the bytes of a half-received request; above the limit, stop reading."""
         if conn.id < 0:
             return  # a response, whose length this node has bounded
         if not self._half_received.changed(conn, conn.splitter.filled):
@@ -228,8 +228,8 @@ class Connections:
         """Let epoll watch for the events that the connection can handle now.
 
         When a connection is muted or gets held frames, epoll still watches its input. The loop
-        calls this method only if input arrives meanwhile. Usually the connection can be read again
-        before that, and the call is saved.
+        calls this method only if input arrives in that state. Usually the connection can be read
+        again before input arrives, so no call is necessary.
         """
         interest = (0 if conn.muted or conn.held is not None else _IN) | (
             _OUT if conn.waits_for == SOCKET else 0
@@ -238,7 +238,7 @@ class Connections:
             conn.interest = interest
             self._epoll.modify(conn.sock.fileno(), interest)
 
-    # -- Out -----------------------------------------------------------------------------------
+    # -- Sending -------------------------------------------------------------------------------
 
     def enqueue(self, answer: Send) -> None:
         conn = self._by_id.get(answer.conn)
@@ -256,7 +256,7 @@ class Connections:
                 conn.muted |= BY_UNSENT
 
     def share_sending(self, connections: int) -> None:
-        """Divide the bytes to send from files per pass among this number of connections."""
+        """Divide the bytes that a pass may send from files among this many connections."""
         if connections <= FEW:
             self.share = SENDFILE_BYTES
         else:
@@ -284,7 +284,7 @@ class Connections:
         if conn.waits_for or conn.stalled:
             self._count_stalled(conn, conn.unsent if conn.waits_for else 0)
             if conn not in self:
-                return  # it was closed, because it had the most unread bytes
+                return  # the connection was closed, because it had the most unread bytes
         if conn.waits_for == DISK:
             self._readers.submit(conn.cold_read(), lambda _: self._warmed(conn))
         elif not conn.waits_for and conn.muted & BY_CLOSE:
@@ -317,7 +317,7 @@ class Connections:
         if conn in self:
             self.send(conn, is_warm=True)
 
-    # -- The end -------------------------------------------------------------------------------
+    # -- Closing connections -------------------------------------------------------------------
 
     def end(self, conn: Connection, reason: str) -> None:
         """Close the connection once its queue is sent; read nothing more from it."""
@@ -338,7 +338,7 @@ class Connections:
             self.drop(conn)
 
     def drop(self, conn: Connection) -> None:
-        """Close immediately."""
+        """Close the connection immediately, even if its queue is not sent."""
         if self._by_id.pop(conn.id, None) is None:
             return
         del self._by_fd[conn.sock.fileno()]
@@ -369,7 +369,7 @@ class Connections:
         self.drop_excess()
 
     def drop_excess(self) -> None:
-        """If there are more than max.connections, close those that have been idle for longest."""
+        """If max.connections is exceeded, close the connections that have been idle for longest."""
         excess = self.quotas.excess
         if excess:
             may_be_closed = self.quotas.may_be_closed
@@ -378,7 +378,7 @@ class Connections:
                 self.drop(conn)
 
     def spare(self) -> int:
-        """Close a few idle connections to free descriptors; returns how many."""
+        """Close a few idle connections to free descriptors; returns how many were closed."""
         silent_since, idle_since = self.now - SILENT_MS, self.now - SPARED_IDLE_MS
         clients = (
             conn
@@ -391,7 +391,7 @@ class Connections:
         return len(spared)
 
     def take_events(self) -> list[Event]:
-        """What the node must know: connections that ended, and how much is unread."""
+        """The events for the node: connections that ended, and changes of `ResponsesUnread`."""
         events, self._events = self._events, []
         return events
 

@@ -3,7 +3,7 @@
 Clients, peers and log files share one limit. Each of the three has its own share, so that clients
 with many connections cannot take the descriptors of files and peers. If the system still refuses a
 descriptor, `DescriptorReserve` closes descriptors that can be reopened, or waits if there are none.
-A refused descriptor does not count as an error of a disk.
+A refused descriptor does not count as a disk error.
 """
 
 import errno
@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 from tidelog.runtime.logs import LineLimit
 
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-"""The errors that mean a temporary lack of descriptors, or of memory for a descriptor."""
+"""The errors that indicate a temporary lack of descriptors, or of memory for a descriptor."""
 
 FILES_PER_DIRECTORY = 512
 OWN = 48
@@ -33,10 +33,10 @@ log = logging.getLogger(__name__)
 
 
 class Shares(NamedTuple):
-    """How many descriptors each kind may use at once."""
+    """How many descriptors each kind of user may have open at once."""
 
     files: int
-    """The number of open files per log directory."""
+    """The maximum number of open files per log directory."""
     clients: int
     peers: int = PEERS
 
@@ -45,7 +45,7 @@ UNLIMITED = Shares(FILES_PER_DIRECTORY, 2**31 - 1)
 
 
 def raise_limit() -> int:
-    """Raise this process's limit of descriptors to the hard limit, and return that limit."""
+    """Raise this process's limit on descriptors to the hard limit, and return that limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -71,9 +71,10 @@ def share_out(limit: int, directories: int) -> Shares:
 class DescriptorReserve:
     """Frees descriptors that can be opened again, after the system has refused a new descriptor.
 
-    Each source is a function that releases a few descriptors and returns how many. Sources are
-    called in order until one source has released descriptors. Only the owner thread, which created
-    this object, calls the sources. Any other thread waits until the owner has called the sources.
+    Each source is a function that releases a few descriptors and returns how many it released.
+    Sources are called in order until one source has released descriptors. Only the owner thread,
+    which created this object, calls the sources. Any other thread waits until the owner has called
+    the sources.
     """
 
     def __init__(self) -> None:

@@ -37,7 +37,7 @@ class Dialler:
         return fd in self._by_fd
 
     def dial(self, wish: Connect) -> OSError | None:
-        """Start to connect; returns the error if the attempt fails at once."""
+        """Start a connection attempt; returns the error if the attempt fails at once."""
         try:
             found = socket.getaddrinfo(wish.host, wish.port, type=socket.SOCK_STREAM)
             family, _, _, _, address = found[0]

@@ -1,9 +1,10 @@
-"""Bounds the memory of half-received requests of all clients together (F65).
+"""Bounds the total memory of half-received requests, over all clients (F65).
 
-Many clients may announce large requests and send them slowly. Over the limit, only the connection
-whose request began first is read. All other connections wait until there is room. If connections
-have to wait, those whose requests began some time ago are closed, the oldest first, until there is
-room again. The one connection that is read is kept while it makes progress.
+Many clients may announce large requests and send them slowly. Above the limit, only the connection
+whose request began first is read. All other connections with half-received requests wait until
+there is room. If connections have to wait, the host closes connections whose requests began some
+time ago, oldest first, until there is room again. It keeps the connection that is being read while
+that connection makes progress.
 """
 
 from typing import NamedTuple
@@ -12,9 +13,9 @@ from tidelog.model.ids import ConnId
 from tidelog.runtime.transport.connection import Connection
 
 ENOUGH_BYTES = 64 * 1024
-"""How many bytes the first connection must send between two checks to be kept."""
+"""The first connection is kept only if it sends at least this many bytes between two checks."""
 PATIENCE = 2
-"""After this many checks, the connection of a half-received request may be closed."""
+"""After this many checks, a connection with a half-received request may be closed."""
 
 
 class _Begun(NamedTuple):

@@ -1,4 +1,4 @@
-"""Limits of a host's connections: their number, memory and time."""
+"""Limits on a host's connections: their number, their memory and their time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,8 +29,8 @@ SILENT_MS: Millis = 250
 """When descriptors run out, the host first closes clients that have sent no request within this
 time after they connected."""
 SPARED_IDLE_MS: Millis = 60_000
-"""If this is not enough, the host closes clients that have been idle for this long. Kafka clients
-reconnect.
+"""If closing silent clients does not free enough descriptors, the host closes clients that have
+been idle for this long. Kafka clients reconnect when they need to.
 """
 
 
@@ -42,17 +42,17 @@ class Limits:
     descriptors: Shares = UNLIMITED
     idle_ms: int = 10 * 60 * 1000
     apis: Mapping[int, tuple[str, int]] | None = None
-    """Name and largest request of each API, by API key."""
+    """The name and the maximum request size of each API, by API key."""
     request_bytes: int = 100 * 1024 * 1024
     unsent_bytes: int = 2 * 1024 * 1024
     stalled_bytes: int = 32 * 1024 * 1024
-    """The limit of unsent responses of all stalled connections together. Above this limit, stalled
-    connections are not read.
+    """The limit on unsent responses, in bytes, of all stalled connections together. Above this
+    limit, stalled connections are not read.
     """
     half_received_bytes: int = 64 * 1024 * 1024
-    """The limit of half-received requests. Above the limit, one request at a time is received."""
+    """The limit on half-received requests. Above it, one request at a time is received."""
     held_bytes: int = 16 * 1024 * 1024
-    """The limit of held requests. Above the limit, less is read from each connection at once."""
+    """The limit on held requests. Above it, less is read from each connection at once."""
     backlog: int = 1024
     http_hint: str = ""
     """A hint for the log line about an HTTP request at a Kafka port."""

@@ -13,7 +13,7 @@ from tidelog.runtime.transport.descriptors import EXHAUSTED
 
 ACCEPTS_PER_PASS = 64
 RETRY_MS = 100
-"""How long a listener without room pauses, if no connection closes earlier."""
+"""If there is no room, a listener pauses for this long, or until a connection closes."""
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class Acceptor:
     """Accepts connections on every listener, within the quotas.
 
     If there is no room, a listener leaves clients in the kernel's queue until a connection closes
-    or `RETRY_MS` have passed. `spare` closes idle connections and returns how many.
+    or `RETRY_MS` have passed. `spare` closes idle connections and returns how many it closed.
     """
 
     def __init__(

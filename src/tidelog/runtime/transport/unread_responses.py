@@ -1,10 +1,10 @@
-"""Bounds the memory of responses that peers do not read, over all connections together.
+"""Bounds the total memory of responses that peers do not read, over all connections.
 
-Over the limit, a connection with unread responses is not read until its peer has read them all, and
-the node begins no long request. A client that reads slowly is slowed down, as with Kafka, and not
-closed (F96). A peer that reads nothing for `PATIENCE_MS` meanwhile is closed, the one with the most
-unread bytes first. Over `LAST_RESORT` times the limit, the connections with the most unread bytes
-are closed at once.
+Above the limit, a connection with unread responses is not read until its peer has read them all,
+and the node starts no long request. A client that reads slowly is slowed down, as with Kafka, and
+not closed (F96). If a peer reads nothing for `PATIENCE_MS` while the limit is exceeded, its
+connection is closed; connections with the most unread bytes are closed first. Above `LAST_RESORT`
+times the limit, the connections with the most unread bytes are closed at once.
 """
 
 from collections.abc import Iterable
@@ -14,8 +14,8 @@ from tidelog.runtime.transport.connection import Connection
 
 PATIENCE_MS: Millis = 10_000
 LAST_RESORT = 4
-"""Long requests that have begun when the limit is reached are still answered. Their responses take
-up to 96 MB, so that clients that read do not reach the last resort.
+"""Long requests that have begun when the limit is reached are still answered. Their responses can
+add up to 96 MB. This factor leaves room for them, so clients that read are not closed.
 """
 
 
@@ -29,10 +29,10 @@ class UnreadResponses:
         self.per_connection = per_connection
         """A connection with more unsent bytes than this is not read."""
         self.is_much = False
-        """Whether the limit is reached. It remains True until half of the limit is free."""
+        """Whether the limit was exceeded. It stays True until half of the limit is free again."""
 
     def changed(self, conn: Connection, unsent: int) -> bool:
-        """Record the bytes that wait in a connection's queue; 0 if the queue need not wait.
+        """Record the bytes that wait in a connection's queue; 0 if the queue is not waiting.
 
         Returns whether `is_much` has changed.
         """
@@ -50,14 +50,14 @@ class UnreadResponses:
         return self._bytes > LAST_RESORT * self._most
 
     def to_close(self, connections: Iterable[Connection]) -> list[Connection]:
-        """The connections with the most unread bytes.
+        """The connections with the most unread bytes, as many as must be closed.
 
-        When they are closed, the total is within the limit.
+        Closing them brings the total back to the limit.
         """
         return self._largest(connections, self._bytes - self._most)
 
     def idle(self, connections: Iterable[Connection], now: Millis) -> list[Connection]:
-        """The connections that keep long requests waiting, because their peers read nothing."""
+        """The connections to close because their peers read nothing, so long requests must wait."""
         if not self.is_much:
             return []
         unread = (conn for conn in connections if conn.stalled)
