@@ -1,1 +1,1 @@
-"""Pure state machines that decide commits and leadership: no clock, file or socket."""
+"""Pure state machines that decide commits and leadership; they use no clock, file or socket."""

@@ -1,4 +1,4 @@
-"""The two rules that decide when a record is committed and must not be lost any more.
+"""The two rules that decide when a record is committed, which means that it must never be lost.
 
 ISR (partitions): every replica of the maximal in-sync set holds the record, and the committed
 in-sync set has at least min.insync.replicas members.
@@ -23,7 +23,7 @@ class InSync(NamedTuple):
 
 
 def isr_committed(ends: Mapping[NodeId, Offset], isr: InSync, floor: Offset) -> Offset:
-    """Primary-backup rule: the offset that *every* in-sync replica holds.
+    """Primary-backup rule: the offset up to which *every* in-sync replica holds the log.
 
     The result is never below `floor`. If too few replicas are in sync, the result is `floor`.
     """
@@ -39,10 +39,10 @@ def quorum_committed(
     epoch_start: Offset,
     floor: Offset,
 ) -> Offset:
-    """Raft rule: the offset that a *majority* of voters holds.
+    """Raft rule: the offset up to which a *majority* of voters holds the log.
 
-    The result is never below `floor`. Until the majority's offset is past `epoch_start`, the result
-    is `floor`.
+    The result is never below `floor`. If the majority's offset is not past `epoch_start`, the
+    result is `floor`.
     """
     descending = sorted((ends[voter] for voter in voters), reverse=True)
     majority_end = descending[len(descending) // 2]

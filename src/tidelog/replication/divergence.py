@@ -1,4 +1,4 @@
-"""Finds where a follower's log diverges from the leader's, and where to truncate it.
+"""Finds where a follower's log diverges from the leader's log, and where to truncate it.
 
 The leader returns the end offset of an epoch, and the follower truncates its log accordingly.
 
@@ -13,11 +13,10 @@ from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset
 def diverging(
     mine: EpochEnd, last_fetched_epoch: LeaderEpoch, fetch_offset: Offset, log_start: Offset
 ) -> EpochEnd | None:
-    """The divergence that a leader reports to a follower; None if the logs agree up to
-    `fetch_offset`.
+    """The divergence to report to a follower; None if the logs agree up to `fetch_offset`.
 
-    `mine` is the leader's own entry for the follower's last epoch: the largest epoch of the
-    leader's log up to that epoch, and its end offset.
+    `mine` is the leader's own entry for the follower's last epoch: the largest epoch in the
+    leader's log that is not above it, and the end offset of that epoch.
     """
     if last_fetched_epoch == NO_EPOCH and fetch_offset <= log_start:
         return None  # the follower's log is empty

@@ -1,7 +1,8 @@
 """A limit in bytes per second, which one response may exceed.
 
-A response is never shortened to meet the rate. Later requests wait until the average is back at the
-rate. The unused bytes of at most one second are saved, so that no large burst follows a pause.
+A response is never shortened to meet the rate. Instead, later requests wait until the average is
+within the rate again. At most one second's worth of unused bytes is saved, so no large burst
+follows a pause.
 """
 
 from tidelog.model.ids import Millis

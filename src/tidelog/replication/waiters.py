@@ -1,4 +1,4 @@
-"""Requests that wait for an offset. A waiting request costs nothing until the offset moves."""
+"""Requests that wait for an offset. A waiting request takes no CPU time until the offset moves."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -19,8 +19,8 @@ class OffsetWaiters(deque[tuple[Offset, T]]):
 
     def add(self, offset: Offset, waiter: T) -> None:
         # A duplicate batch waits for the offset of its original, which may be lower than the offset
-        # of an earlier waiter. The duplicate is then released together with the earlier waiter, at
-        # most one commit later than necessary.
+        # of an earlier waiter. In that case, the duplicate is released together with the earlier
+        # waiter, at most one commit later than necessary.
         self.append((offset, waiter))
 
     def release(self, reached: Offset) -> Iterator[T]:

@@ -4,9 +4,9 @@ A whole fetch fails if its response cannot be decoded, the connection is lost or
 out (F62). The failure does not show which partition has caused it. After two failures in a row,
 half of the partitions are left out. If the fetch fails again, half of the rest is left out. This
 continues until a fetch succeeds or only one partition is left. If the fetch of that one partition
-fails too, the partition is blamed. It is left out until all partitions have been tested. Partitions
-that have passed their test are fetched during the search. If no partition passes, the leader itself
-has failed, and no partition is blamed.
+fails too, the partition is blamed, and is left out until all partitions have been tested.
+Partitions that have passed their test are fetched during the search. If no partition passes, the
+leader itself has failed, so no partition is blamed.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,8 @@ from typing import Generic, TypeVar
 from tidelog.replication.isr.follower import PartitionFollower
 
 BAD_ANSWERS = 2
-"""The number of failures in a row that start a search. A leader that stops causes only one failure.
+"""The number of failures in a row that start a search. A leader that shuts down causes only one
+failure.
 """
 
 
@@ -32,15 +33,15 @@ class FetchSuspects(Generic[F]):
         self._blamed: list[F] = []
         """Partitions that this search has blamed. They are left out until the search ends."""
         self._tried_again: list[F] = []
-        """Partitions that an earlier search has blamed and that have not passed since."""
+        """Partitions that an earlier search blamed and that have not passed a test since then."""
         self._has_passed = False
 
     def unreachable(self) -> None:
-        """Reset the count of failures, because a fetch without a connection tests no partition."""
+        """Reset the count of failures, because a fetch that was never sent tests no partition."""
         self._in_a_row = 0
 
     def failed(self, asked: Iterable[F]) -> list[F]:
-        """Handle the failure of a fetch of these partitions.
+        """Handle the failure of a fetch that asked for these partitions.
 
         Returns the partitions to blame, if they are known now.
         """
@@ -60,7 +61,7 @@ class FetchSuspects(Generic[F]):
         return self._test_next()
 
     def passed(self) -> list[F]:
-        """Handle the success of a fetch of the tested partitions.
+        """Handle the success of a fetch that asked for the tested partitions.
 
         Returns the partitions to blame, if they are known now.
         """
@@ -79,7 +80,7 @@ class FetchSuspects(Generic[F]):
                 group.remove(followed)
 
     def _begin(self, asked: list[F]) -> None:
-        """Start a search; partitions that were blamed before are tested first."""
+        """Start a search; partitions that an earlier search blamed are tested first."""
         tried_again = [one for one in asked if one.blames]
         if tried_again and len(tried_again) < len(asked):
             self._tested, self._has_passed = tried_again, True

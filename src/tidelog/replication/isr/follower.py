@@ -3,10 +3,10 @@
 The rules decide what to fetch, what to do with each response, and how long to back off. The node
 carries out the effects.
 
-Invariants: a fetch offset proves to the leader that the follower holds every record below it. So a
-partition is not fetched while its flush is due. If the log end offset differs from the offset of
-the last fetch, the response belongs to a fetch of an earlier epoch and changes nothing (F09). Only
-a diverging epoch in a response truncates the log (F03).
+Invariants: a fetch offset proves to the leader that the follower holds every record below it. A
+partition is therefore not fetched while its log must still be flushed. If the log end offset
+differs from the offset of the last fetch, the response belongs to a fetch of an earlier epoch and
+changes nothing (F09). The log is truncated only if a response contains a diverging epoch (F03).
 """
 
 from enum import Enum
@@ -20,7 +20,7 @@ from tidelog.replication.divergence import truncation_point
 RETRY_MS: Millis = 50
 LONGEST_RETRY_MS: Millis = 5_000
 THROTTLED_MS: Millis = 1_000
-"""The longest time that a throttled partition is left out before its rate is checked again."""
+"""A throttled partition is left out for at most this long, and then its rate is checked again."""
 
 
 class FollowerLog(Protocol):
@@ -53,7 +53,7 @@ class LeaderResponse(Protocol):
 
 
 class NextFetch(Enum):
-    """The fields of a partition in the next fetch request."""
+    """What to do with a partition in the next fetch request."""
 
     FETCH = "fetch from the log end offset"
     UNCHANGED = "the leader's session has the right offsets"
@@ -62,7 +62,7 @@ class NextFetch(Enum):
     BACK_OFF = "remove it from the leader's session until `retry_at`"
 
 
-# -- effects ---------------------------------------------------------------------------------------
+# -- effects, which the node carries out -----------------------------------------------------------
 
 
 class AppendFetched(NamedTuple):
@@ -70,7 +70,7 @@ class AppendFetched(NamedTuple):
 
 
 class TruncateTo(NamedTuple):
-    """Truncate the log to this offset, where it diverges from the leader's.
+    """Truncate the log to this offset, where it diverges from the leader's log.
 
     Then call `truncated`.
     """
@@ -91,7 +91,7 @@ class AdvanceLogStart(NamedTuple):
 
 
 class BackOff(NamedTuple):
-    """Remove the partition from the leader's session until `until`."""
+    """Remove the partition from the leader's session until the time `until`."""
 
     until: Millis
 
@@ -120,25 +120,25 @@ class PartitionFollower:
         self.epoch = epoch
         self.is_in_session = False
         self.is_in_sync = False
-        """Whether the replica held every committed record after the leader's last response."""
+        """Whether, after the leader's last response, the replica held every committed record."""
         self.sent_offset: Offset = -1
-        """The fetch offset in the leader's session; -1 if it must be sent again."""
+        """The fetch offset that the leader's session has; -1 if it must be sent again."""
         self.sent_start: Offset = -1
-        """The log start offset in the leader's session."""
+        """The log start offset that the leader's session has."""
         self.retry_at: Millis = 0
         self.failures = 0
         """The number of responses in a row that could not be appended."""
         self.blames = 0
-        """How often in a row `FetchSuspects` has found that this partition makes fetches fail."""
+        """How many times in a row `FetchSuspects` has blamed this partition for failed fetches."""
         self.is_held_back = False
-        """Whether fetches leave this partition out, to test whether they succeed without it."""
+        """Whether fetches leave this partition out, as a test whether they succeed without it."""
 
-    # -- asking ------------------------------------------------------------------------------------
+    # -- preparing a fetch -------------------------------------------------------------------------
 
     def next_fetch(
         self, held: FollowerLog, now: Millis, throttled_ms: Millis, *, is_flush_due: bool
     ) -> NextFetch:
-        """The fields of this partition in the next fetch request.
+        """Decide what to do with this partition in the next fetch request.
 
         `throttled_ms` is how long the replication quota makes the partition wait. The quota never
         delays a partition that is in sync.
@@ -157,15 +157,15 @@ class PartitionFollower:
         return NextFetch.FETCH
 
     def leave_session(self) -> None:
-        """Record that the leader's session no longer has this partition."""
+        """Record that the leader's fetch session no longer contains this partition."""
         self.sent_offset, self.is_in_session = -1, False
 
-    # -- responses ---------------------------------------------------------------------------------
+    # -- handling a response -----------------------------------------------------------------------
 
     def answered(
         self, response: LeaderResponse, held: FollowerLog, now: Millis
     ) -> FollowerEffect | None:
-        """Decide what to do with a response; None if it belongs to a fetch of an earlier epoch."""
+        """Decide what to do with a response; None if the response belongs to an earlier epoch."""
         end = held.log_end_offset
         if end != self.sent_offset:
             return None
@@ -182,7 +182,7 @@ class PartitionFollower:
     def _out_of_range(self, start: Offset, held: FollowerLog, now: Millis) -> FollowerEffect:
         """Start again at the leader's log start offset, if the leader has deleted the next records.
 
-        The same applies to an empty log whose start offset is above the leader's log end offset.
+        This also applies to an empty log whose start offset is above the leader's log end offset.
         """
         end = held.log_end_offset
         is_empty = held.log_start_offset == end
@@ -205,9 +205,9 @@ class PartitionFollower:
         return self.back_off(now) if held.log_end_offset == end_before else None
 
     def failed(self, now: Millis) -> BackOff:
-        """Back off after a response that could not be used, longer with each failure in a row.
+        """Back off after a response that could not be used; each failure in a row doubles the time.
 
-        Meanwhile the leader may be repaired, or another replica may become the leader.
+        During this time, the leader may be repaired, or another replica may become the leader.
         """
         self.failures += 1
         return self.back_off(now, back_off_ms(self.failures))
@@ -218,5 +218,5 @@ class PartitionFollower:
 
 
 def back_off_ms(failures: int) -> Millis:
-    """The back-off after this number of failures; it doubles each time."""
+    """How long to back off after this many failures in a row; each failure doubles the time."""
     return min(LONGEST_RETRY_MS, RETRY_MS << min(failures - 1, 16))

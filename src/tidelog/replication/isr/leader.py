@@ -26,13 +26,14 @@ class Produced:
 
 @dataclass(slots=True)
 class FollowerFetched:
-    """A follower in the leader's epoch fetches from `offset`. The logs match up to that offset."""
+    """A follower in the leader's epoch fetches from `offset`. Its log matches up to that offset."""
 
     replica: NodeId
     offset: Offset
     broker_epoch: BrokerEpoch
     is_eligible: bool
-    """Whether the follower is unfenced, not shutting down and in its registered epoch (F15, F16).
+    """Whether the follower is unfenced, is not shutting down and fetches with its registered broker
+    epoch (F15, F16).
     """
 
 
@@ -98,7 +99,7 @@ class IsrMember(NamedTuple):
 
 @dataclass(slots=True)
 class ProposeIsr:
-    """Ask the controller for this in-sync set, on condition that the partition epoch matches."""
+    """Ask the controller for this in-sync set. It refuses if the partition epoch does not match."""
 
     isr: tuple[IsrMember, ...]
     partition_epoch: int
@@ -196,7 +197,7 @@ class PartitionLeader:
         self._advance(effects)
         return effects
 
-    # -- queries -----------------------------------------------------------------------------------
+    # -- queries, which change nothing -------------------------------------------------------------
 
     @property
     def me(self) -> NodeId:
@@ -229,7 +230,7 @@ class PartitionLeader:
 
     @property
     def is_below_min_isr(self) -> bool:
-        """Whether too few replicas are in sync; writes with acks=all are then refused."""
+        """Whether too few replicas are in sync, so that writes with acks=all are refused."""
         return len(self._agreed) < self._minimum
 
     def has_stuck_follower(self, now: Millis, patience: Millis) -> bool:
@@ -250,14 +251,14 @@ class PartitionLeader:
 
     @property
     def end(self) -> Offset:
-        """The leader's log end offset.
+        """The log end offset of the leader itself.
 
         All records below it are as durable as the flush policy requires.
         """
         return self._ends[self._me]
 
     def followers(self, now: Millis) -> tuple[FollowerState, ...]:
-        """The progress of each follower, as its fetches show it."""
+        """The progress of each follower, as shown by its fetches."""
         end = self._ends[self._me]
         return tuple(self._state(replica, end, now) for replica in self._progress)
 
@@ -336,10 +337,10 @@ class PartitionLeader:
         effects.append(self._proposal)
 
     def _maybe_ask_again(self, now: Millis, effects: list[LeaderEffect]) -> None:
-        """Repeat a request whose outcome is unknown; no other change is requested meanwhile.
+        """Repeat a request whose outcome is unknown. No other change is requested in between.
 
-        The request keeps its original broker epochs, so that it cannot add a replica that has lost
-        its log since (F15).
+        The request keeps its original broker epochs. It therefore cannot add a replica that has
+        lost its log after the first request (F15).
         """
         if self._proposed is not None and not self._is_asked and now >= self._may_ask_at:
             assert self._proposal is not None
@@ -366,9 +367,9 @@ class PartitionLeader:
         expected = self._agreed if self._proposed is None else self._agreed & self._proposed
         for replica in sorted(expected - event.isr - {self._me}):
             # The controller removed the replica because its process ended or its log is damaged.
-            # Its earlier offset therefore proves nothing until its next fetch. Its caught-up time
-            # stays valid. So if the replica joins again at the high watermark, it does not count as
-            # lagging before its next fetch (F23).
+            # Its earlier offset therefore proves nothing, and the replica must fetch again. Its
+            # caught-up time stays valid, so that a replica that joins again at the high watermark
+            # does not count as lagging before its next fetch (F23).
             self._progress[replica] = FollowerProgress(self._progress[replica].last_caught_up)
             self._ends[replica] = NO_OFFSET
         if event.partition_epoch > self._partition_epoch:

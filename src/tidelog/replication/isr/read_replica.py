@@ -1,4 +1,4 @@
-"""Selects the replica that a consumer reads from (KIP-392): the best in its rack, or the leader.
+"""Selects the replica that a consumer reads from: the best in its rack, or the leader (KIP-392).
 
 Only in-sync replicas that hold the offset are considered, because a consumer that reads from a
 lagging replica falls behind as well.

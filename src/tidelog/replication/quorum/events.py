@@ -7,7 +7,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, LeaderEpoch, NodeId, Offset
 from tidelog.replication.quorum.state import LogEnd, QuorumState, ReplicaKey, VoterSet
 
-# -- events: requests of peers (a ticket identifies the request to answer) -------------------------
+# -- events: requests from peers (a ticket identifies the request to answer) -----------------------
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class VoteRequested:
     log_end: LogEnd
     pre_vote: bool
     voter: ReplicaKey | None = None
-    """The voter that the request is addressed to; any other voter answers INVALID_VOTER_KEY."""
+    """The voter to which the request is addressed; any other voter answers INVALID_VOTER_KEY."""
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class ReplicaFetched:
     offset: Offset
 
 
-# -- events: responses of peers -------------------------------------------------------------------
+# -- events: responses from peers -----------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -142,7 +142,7 @@ QuorumEvent: TypeAlias = (
     | TimePassed
 )
 
-# -- effects --------------------------------------------------------------------------------------
+# -- effects, which the node carries out ----------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -154,7 +154,7 @@ class SaveQuorumState:
 
 @dataclass(slots=True)
 class AnswerPeer:
-    """Answer a request with an error code and the leader that we know."""
+    """Answer a request with an error code and the leader that this node knows."""
 
     ticket: int
     error: ErrorCode

@@ -1,4 +1,4 @@
-"""The replica state of a quorum leader: end offset and last fetch of each replica."""
+"""What a quorum leader knows about its replicas: the end offset and last fetch of each."""
 
 from collections.abc import Mapping
 

@@ -124,7 +124,7 @@ class QuorumMachine(Campaign):
         self._pass_time(now)
         return self._take_effects()
 
-    # -- requests of peers -------------------------------------------------------------------------
+    # -- requests from peers -----------------------------------------------------------------------
 
     def _vote_requested(self, event: VoteRequested, now: Millis) -> None:
         if event.voter is not None and not event.voter.is_same(self.me):
@@ -177,7 +177,7 @@ class QuorumMachine(Campaign):
             leading.record_fetch(self.role, self.voters, event, self.log_end.offset, now)
             self._commit(now)
 
-    # -- responses of peers ------------------------------------------------------------------------
+    # -- responses from peers ----------------------------------------------------------------------
 
     def _vote_answered(self, event: VoteAnswered, now: Millis) -> None:
         if event.epoch > self.role.epoch:
@@ -236,7 +236,7 @@ class QuorumMachine(Campaign):
             role.rejected.add(peer)
             self._count_votes(now)
 
-    # -- time --------------------------------------------------------------------------------------
+    # -- timed work and commits --------------------------------------------------------------------
 
     def _pass_time(self, now: Millis) -> None:
         match self.role:
@@ -272,7 +272,7 @@ class QuorumMachine(Campaign):
     def _discover(self, role: Unattached, now: Millis) -> None:
         others = self.voters.others(self.me.id)
         if self._has_bootstrap_servers and not self.is_voter:
-            # The known voters may all be gone, so the bootstrap servers are asked in turn as well.
+            # All known voters may be gone, so also ask the bootstrap servers, one after another.
             others.append(NO_NODE)
         role.next_discovery = now + self._timeouts.election_ms // 4
         if others:
@@ -306,6 +306,7 @@ class QuorumMachine(Campaign):
             role.high_watermark = committed
             self._effects.append(Commit(committed))
         if not self.is_voter and role.high_watermark > self.voters_offset:
-            # The leader's own removal is committed. Only the leader itself could commit it (F38).
+            # The leader's own removal is committed. A leader that removes itself resigns only now,
+            # because until the commit its log may be the only one with the record (F38).
             self.is_retiring = False
             self._resign(now)

@@ -36,7 +36,7 @@ class Prospective:
     last_leader: NodeId = NO_NODE
     leader_is_gone: bool = False
     is_backing_off: bool = False
-    """Whether the round is lost; the next round begins at the deadline."""
+    """Whether this round of pre-votes is lost. The next round begins at the deadline."""
     rounds: int = 0
 
 
@@ -61,7 +61,7 @@ class Follower:
     fetch_deadline: Millis
     voted: ReplicaKey | None = None
     has_fetched: bool = False
-    """Whether the leader has answered in this epoch, so that pre-votes are refused (F36)."""
+    """Whether the leader has answered in this epoch. If so, pre-votes are refused (F36)."""
     leader_is_gone: bool = False
     """Whether the leader has resigned, or its port refuses connections because it is not running.
     """

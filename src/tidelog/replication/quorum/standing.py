@@ -1,4 +1,4 @@
-"""The role and the saved state of a quorum member, and every transition between roles.
+"""The role and the durable state of a quorum member, and every transition between roles.
 
 Invariants: the epoch never goes back. Within an epoch only the transitions in `roles.TRANSITIONS`
 happen. State that must survive a crash is saved before any message that depends on it is sent.
@@ -37,8 +37,8 @@ from tidelog.replication.quorum.state import (
 )
 
 STAGGER_MS = 40
-"""When a leader fails, voters stand for election one after the other, at this interval, so that
-votes do not split.
+"""When a leader fails, voters stand for election one after another, at this interval, so that votes
+do not split.
 """
 
 
@@ -71,9 +71,9 @@ class Standing:
         self._discovery = 0
         self.role: Role = Unattached(self._saved.epoch, election_deadline=0)
         self.last_sign: tuple[NodeId, Millis] | None = None
-        """The last leader followed, and when it last answered or first refused a connection."""
+        """The last followed leader, and when it last answered or first refused a connection."""
 
-    # -- queries -----------------------------------------------------------------------------------
+    # -- queries, which change nothing -------------------------------------------------------------
 
     @property
     def epoch(self) -> LeaderEpoch:
@@ -85,9 +85,11 @@ class Standing:
 
     @property
     def may_stand(self) -> bool:
-        """Whether this member may stand for election, as a voter or to commit its own removal.
+        """Whether this member may be a candidate.
 
-        It must not stand while its log lacks records that it may have acknowledged.
+        A voter may be a candidate. A removed voter may be one until its removal is committed (ADR
+        7). A member must not be a candidate while its log lacks records that it may have
+        acknowledged.
         """
         return (self.is_voter or self.is_retiring) and (not self.is_in_doubt or self._is_new)
 
@@ -122,7 +124,7 @@ class Standing:
             case _:
                 return NO_NODE
 
-    # -- transitions -------------------------------------------------------------------------------
+    # -- transitions between roles -----------------------------------------------------------------
 
     def _learn(self, epoch: LeaderEpoch, leader: NodeId, now: Millis) -> None:
         """Apply a peer's report about the leader of our epoch or of a newer epoch."""
@@ -179,12 +181,12 @@ class Standing:
             self._effects.append(SaveQuorumState(state))
 
     def _take_part(self) -> None:
-        """End the doubt of a new voter that takes part in an election before any record exists."""
+        """Clear `is_in_doubt` for a new voter that takes part in an election of a new cluster."""
         if self._is_new:
             self.held = Held()
 
     def _end_doubt(self) -> None:
-        """End the doubt. The log again holds all records that this voter helped to commit."""
+        """Clear `is_in_doubt`: the log again holds all records that this voter helped to commit."""
         role = self.role
         if self.held.end == UNKNOWN and isinstance(role, Follower) and role.voted is None:
             role.voted = self.me  # the member may have voted in this epoch; it must not vote again
@@ -218,13 +220,13 @@ class Standing:
         effects, self._effects = self._effects, []
         return effects
 
-    # -- deadlines ---------------------------------------------------------------------------------
+    # -- election deadlines ------------------------------------------------------------------------
 
     def _election_timeout(self) -> Millis:
         return self._timeouts.election_ms + self._dice.below(self._timeouts.election_ms)
 
     def _fetch_deadline(self, leader: NodeId, now: Millis) -> Millis:
-        """When to give up a leader that no longer answers.
+        """When to give up on a leader that no longer answers.
 
         All voters lose the leader at the same moment, so each voter has a different deadline. If
         two voters stood for election at the same moment, they would split the votes and wait for
@@ -237,7 +239,7 @@ class Standing:
         return STAGGER_MS * sum(id != leader and id < self.me.id for id in self.voters)
 
     def _stagger(self) -> Millis:
-        """The delay of this member's first election after its start.
+        """How long this member waits after its start before its first election.
 
         The delay may be shorter than an election timeout, because a pre-vote does not disrupt a
         leader.

@@ -20,7 +20,7 @@ class LogEnd(NamedTuple):
 
 NOTHING = LogEnd(NO_EPOCH, 0)
 UNKNOWN = LogEnd(2**31 - 1, 2**63 - 1)
-"""Larger than any log end; used for a voter that does not know how much it has lost."""
+"""A value above any log end, for a voter that does not know how many records it has lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ class Held:
 
 
 class ReplicaKey(NamedTuple):
-    """A voter's id and directory id. After its disk is wiped, a node with the same id is another
-    voter (F40, KIP-853)."""
+    """A voter's id and directory id. If a node's disk is wiped, the node becomes a different voter,
+    with the same id (F40, KIP-853)."""
 
     id: NodeId
     directory: UUID | None = None
 
     def is_same(self, other: "ReplicaKey") -> bool:
-        """Whether both are the same voter. If one has no directory id, only the id is compared."""
+        """Whether both are the same voter. If one has no directory id, only ids are compared."""
         if self.id != other.id:
             return False
         return (
@@ -51,7 +51,7 @@ class ReplicaKey(NamedTuple):
 class Voter(NamedTuple):
     key: ReplicaKey
     endpoints: tuple[tuple[str, str, int], ...] = ()
-    """(listener, host, port)"""
+    """The listener, host and port of each endpoint."""
     min_version: int = 0
     max_version: int = 1
     """`min_version` to `max_version` is the range of kraft.version that the voter supports."""

@@ -17,7 +17,7 @@ from tidelog.replication.quorum.state import LogEnd, VoterSet
 
 
 def grants(role: Role, request: VoteRequested, log_end: LogEnd) -> bool:
-    """Whether a member in this role, in the request's epoch, grants the vote.
+    """Whether a member with this role grants the vote. The role is in the request's epoch.
 
     A candidate with a less complete log gets no vote, because it could lack committed records.
     """

@@ -1,9 +1,9 @@
-"""The voter set and its changes: one voter at a time, each change a record in the log (KIP-853).
+"""The voter set and its changes; each change adds, removes or updates one voter (KIP-853).
 
-Invariants: a VotersRecord takes effect when it is appended, even before it is committed. No change
-begins while another change is uncommitted. Two voter sets that are in effect at the same time
-therefore differ by at most one voter, and their majorities share a voter (F39). No change begins
-before the leader has committed a record of its own epoch.
+Invariants: each change is a VotersRecord in the log, which takes effect when it is appended, even
+before it is committed. No change begins while another change is uncommitted. Two voter sets that
+are in effect at the same time therefore differ by at most one voter, and their majorities share a
+voter (F39). No change begins before the leader has committed a record of its own epoch.
 """
 
 from base64 import urlsafe_b64encode
@@ -17,7 +17,7 @@ from tidelog.replication.quorum.roles import Leader, ReplicaProgress
 from tidelog.replication.quorum.state import ReplicaKey, Voter, VoterSet
 
 STATIC, DYNAMIC = 0, 1
-"""Levels of kraft.version. At level 0 the configuration names the voters, at level 1 the log."""
+"""Levels of kraft.version. At level 0 the configuration lists the voters, at level 1 the log."""
 
 
 class VoterMembership(NamedTuple):
@@ -42,16 +42,16 @@ class VoterHistory:
 
     @property
     def latest(self) -> VoterSet:
-        """The voters in effect."""
+        """The voters that are in effect now."""
         return self._voters[-1][1] if self._voters else self._configured
 
     @property
     def latest_offset(self) -> Offset:
-        """The offset of the record in effect; -1 when the voters come from the configuration."""
+        """The offset of the record in effect; -1 if the voters come from the configuration."""
         return self._voters[-1][0] if self._voters else -1
 
     def is_retiring(self, me: ReplicaKey, committed: Offset) -> bool:
-        """Whether the newest record removes this voter and is not known to be committed."""
+        """Whether the newest VotersRecord removes this voter and is not known to be committed."""
         if me in self.latest or self.latest_offset < committed:
             return False
         before = self._voters[-2][1] if len(self._voters) > 1 else self._configured
@@ -80,7 +80,7 @@ class VoterHistory:
         self._levels = [entry for entry in self._levels if entry[0] < end]
 
     def restart(self, end: Offset, known: VoterMembership) -> None:
-        """Replace the whole history by the voters in a snapshot that ends at `end`."""
+        """Replace the whole history with the voters in a snapshot that ends at `end`."""
         self._levels = [(end - 1, known.kraft_version)] if known.kraft_version else []
         self._voters = [(end - 1, known.voters)] if known.voters is not None else []
 
@@ -91,7 +91,7 @@ def text_of(key: ReplicaKey) -> str:
 
 
 def refuse_any(role: Leader, kraft_version: int, changed_at: Offset) -> VoterChangeRefused | None:
-    """Why no change of the voters may begin now; None if a change may begin."""
+    """The reason why no change of the voters can begin now; None if a change can begin."""
     if kraft_version < DYNAMIC:
         return VoterChangeRefused(
             ErrorCode.unsupported_version,
