@@ -71,7 +71,7 @@ _IN_THE_LOG = (ErrorCode.request_timed_out, ErrorCode.not_enough_replicas_after_
 _TIMED_OUT = _WRITE_ERRORS[ErrorCode.request_timed_out]
 
 MAX_RECORDS = 1_000
-"""If a write may be split, the maximum number of records in each part."""
+"""The maximum number of records in each part of a write that may be split."""
 
 
 _BATCH_BYTES = 61
@@ -88,9 +88,9 @@ class WallClock(Protocol):
 
     @property
     def settled_ms(self) -> Millis:
-        """As `ahead_ms`, but a step forward of the wall clock counts only later.
+        """Like `ahead_ms`, but a forward step counts only after the clock has kept it for a while.
 
-        Used for expiry.
+        Offsets expire by this clock.
         """
 
 
@@ -106,7 +106,7 @@ class ShardCore:
         self.dice = dice
         self._wall_clock = wall_clock
         self.largest_batch = largest_batch
-        """max.message.bytes of the log; it may change at any time."""
+        """Returns max.message.bytes of the log, which may change at any time."""
         self.now: Millis = 0
         self.groups: dict[str, ClassicGroup] = {}
         self.offsets = OffsetStore()
@@ -124,16 +124,16 @@ class ShardCore:
 
     @property
     def settled_wall(self) -> Millis:
-        """The wall-clock time that decides whether an offset has expired."""
+        """The wall-clock time that is used to decide whether an offset has expired."""
         return self.now + self._wall_clock.settled_ms
 
-    # -- Answers -----------------------------------------------------------------------------------
+    # -- Answers and effects -----------------------------------------------------------------------
 
     def answer(self, ticket: int, response: Any) -> None:
         self._answers.append(AnswerRequest(ticket, response))
 
     def take_effects(self) -> list[GroupEffect]:
-        """Take the pending effects.
+        """Return the pending effects and clear them.
 
         Writes come first, because an answer may trigger a new request.
         """
@@ -146,7 +146,7 @@ class ShardCore:
     def schedule(self, key: TimerKey, delay_ms: Millis) -> None:
         self.timers.schedule(key, self.now + delay_ms)
 
-    # -- Writes ------------------------------------------------------------------------------------
+    # -- Writes to the log -------------------------------------------------------------------------
 
     @property
     def last_write(self) -> int:
@@ -171,7 +171,7 @@ class ShardCore:
         self.schedule(WriteTimeout(self._last_write), self.settings.offsets_commit_timeout_ms)
         records = self._encoded(changes)
         if records is None:
-            # Callers do not expect `settled` before this method returns, so the failure is queued.
+            # `settled` must not be called before this method returns, so the failure is queued.
             self._too_large.append(self._last_write)
         else:
             self._writes.append(AppendRecords(self._last_write, records))
@@ -231,7 +231,7 @@ class ShardCore:
         """Complete a write with its outcome."""
         assert 0 < write_id <= self._last_write
         if write_id not in self._in_flight:
-            return  # a later write has succeeded, which completed this write too
+            return  # already completed by the success of a later write
         if error in _IN_THE_LOG:
             self.time_out_write(write_id)
             return
@@ -255,7 +255,7 @@ class ShardCore:
             entry.waiting.append(settled)
 
     def newest_in_flight(self, up_to: int) -> int | None:
-        """The newest write in flight with an id of at most `up_to`; None if there is none."""
+        """The newest write in flight whose id is at most `up_to`; None if there is none."""
         return max((write_id for write_id in self._in_flight if write_id <= up_to), default=None)
 
     def time_out_write(self, write_id: int) -> None:
@@ -266,14 +266,14 @@ class ShardCore:
         entry.tell(_TIMED_OUT)
 
     def fail_writes(self, error: ErrorCode) -> None:
-        """Fail all writes in flight after leadership of the log is lost."""
+        """Fail all writes in flight, because leadership of the log is lost."""
         entries = list(self._in_flight.values())
         self._in_flight.clear()
         for entry in entries:
             entry.tell(error)
 
     def offsets_in_flight(self, group_id: str | None = None) -> dict[OffsetCommitKey, None]:
-        """The partitions for which a commit is in flight, in order."""
+        """The keys of the offsets whose commits are in flight, in the order of the writes."""
         return {
             key: None
             for entry in self._in_flight.values()
@@ -296,8 +296,8 @@ class ShardCore:
                 assert value is None or isinstance(value, OffsetCommitValue)
                 self.apply_offset(key, value)
             elif value is None:
-                # A deletion drops the group before it writes the tombstone. Since then, a commit
-                # in flight may have created the group again.
+                # A deletion drops the group before it writes the tombstone. A commit that was in
+                # flight at that time may have created the group again.
                 self.forget_simple_group(key.group)
 
     # -- Simple groups -----------------------------------------------------------------------------

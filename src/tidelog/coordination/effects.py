@@ -23,7 +23,7 @@ class AnswerRequest:
 
 @dataclass(frozen=True, slots=True)
 class AppendRecords:
-    """Append these records as one batch with acks=all and report to `GroupShard.written`."""
+    """Append these records as one batch with acks=all; the outcome goes to `GroupShard.written`."""
 
     write_id: int
     records: tuple[LogRecord, ...]

@@ -1,4 +1,4 @@
-"""Loading of a coordinator shard from the records of its log."""
+"""Loads a coordinator shard from the records of its log."""
 
 from tidelog.coordination.core import ShardCore
 from tidelog.coordination.groups.classic import rebalancing
@@ -20,7 +20,8 @@ from tidelog.model.ids import NO_TIMESTAMP
 class Loader:
     """Applies the records of the log in order.
 
-    Until the log is compacted, a key occurs many times. The loader decodes each key only once.
+    A key occurs many times in a log that is not compacted, so the loader decodes each key only
+    once.
     """
 
     def __init__(self, core: ShardCore) -> None:
@@ -46,7 +47,7 @@ class Loader:
 
 
 def start(core: ShardCore) -> None:
-    """Start a full session for each member; heartbeats missed during loading do not count."""
+    """Start a full session for each member, because no heartbeats arrived during loading."""
     expiry.schedule_check(core)
     for group in list(core.groups.values()):
         for member in group.members.values():

@@ -10,5 +10,5 @@ _INT_MIN = -(1 << 31)
 def partition_for(group_id: str, count: int) -> int:
     """Kafka's rule: the absolute value of Java's hash code, modulo the number of partitions."""
     code = hash_code(group_id)
-    # Java's abs() of the least int is negative, so Kafka uses 0 instead.
+    # Java's abs() of the smallest int is negative, so Kafka uses 0 instead.
     return 0 if code == _INT_MIN else abs(code) % count

@@ -25,7 +25,7 @@ _INT64 = struct.Struct(">q")
 
 
 class RecordFormatError(ValueError):
-    """The bytes are not a valid record of this format."""
+    """The bytes are not a valid record in this format."""
 
 
 class Type(Enum):

@@ -32,7 +32,7 @@ class OffsetCommitValue:
     commit_timestamp: Millis
     leader_epoch: LeaderEpoch = NO_EPOCH
     expire_timestamp: Millis = NO_TIMESTAMP
-    """Set in version 1 only; later versions use the broker's retention."""
+    """Set in version 1 only; for later versions, the broker's retention time applies."""
     topic_id: UUID = ZERO_TOPIC_ID
 
 

@@ -2,8 +2,8 @@
 
 The leader of the partition coordinates its groups. The node replays the log into a new shard and
 calls `loaded`. The node then passes requests and the time to the shard, and executes the effects
-that the shard returns. A ticket identifies a request. Every ticket gets exactly one answer, at the
-latest from `abandon`.
+that the shard returns. A ticket identifies a request. Every ticket gets exactly one answer.
+`abandon` answers the tickets that are still open.
 """
 
 from collections.abc import Callable, Collection
@@ -61,7 +61,7 @@ class GroupShard:
     # -- Loading and abandoning --------------------------------------------------------------------
 
     def replay(self, key: bytes, value: bytes | None, now: Millis) -> None:
-        """Apply one record of the log, in order; raises RecordFormatError if it is malformed."""
+        """Apply the next record of the log; raises RecordFormatError if the record is malformed."""
         assert self._loader is not None
         self._core.now = now
         self._loader.replay(key, value)
@@ -75,7 +75,7 @@ class GroupShard:
         return self._core.take_effects()
 
     def abandon(self) -> list[GroupEffect]:
-        """Refuse all waiting requests with NOT_COORDINATOR after leadership is lost."""
+        """Refuse all waiting requests with NOT_COORDINATOR, because leadership is lost."""
         self._refusing = ErrorCode.not_coordinator
         core = self._core
         for group in core.groups.values():
@@ -87,7 +87,7 @@ class GroupShard:
         core.timers.clear()
         return [effect for effect in core.take_effects() if isinstance(effect, AnswerRequest)]
 
-    # -- Events ------------------------------------------------------------------------------------
+    # -- Handling events ---------------------------------------------------------------------------
 
     def handle(
         self, request: Any, client: ClientInfo, version: int, ticket: int, now: Millis

@@ -1,7 +1,8 @@
 """Keeps one deadline per key, and returns the keys in order of their deadlines.
 
-Heartbeats move a deadline several times per session. To save work, a move to a later time only
-records the new deadline. The old heap entry is corrected when it reaches the top of the heap.
+Heartbeats move a deadline several times per session. To save work, moving a deadline to a later
+time changes only the recorded deadline. The old heap entry is corrected when it reaches the top of
+the heap.
 """
 
 from dataclasses import dataclass
@@ -98,7 +99,7 @@ class KeyedTimers:
             listed, _, key = self._heap[0]
             deadline = self._deadlines.get(key)
             if self._in_heap.get(key) != listed:
-                heappop(self._heap)  # replaced by an earlier entry for the same key
+                heappop(self._heap)  # an earlier entry for this key has replaced it
             elif deadline is None:
                 heappop(self._heap)
                 del self._in_heap[key]

@@ -143,10 +143,10 @@ def group_tombstones(core: ShardCore, group_id: str) -> list[Change]:
 
 
 def restore(core: ShardCore, removed: dict[str, ClassicGroup], unwritten: list[Change]) -> None:
-    """Restore groups whose removal could not be written, unless they were created again since.
+    """Restore groups whose removal could not be written, unless they have been created again.
 
-    A group is also restored if its own tombstone was written, but not the tombstones of all its
-    offsets.
+    A group is also restored if its own tombstone was written, but some tombstones of its offsets
+    were not.
     """
     for key, _ in unwritten:
         if isinstance(key, GroupMetadataKey):

@@ -1,8 +1,8 @@
 """OffsetCommit (key 8), OffsetFetch (key 9) and OffsetDelete (key 47).
 
-A commit is answered when it is durable, and fetches return it from then on. Consumers that assign
-partitions manually commit with generation -1. Such a commit is accepted only if the group has no
-members.
+A commit is answered when it is durable. From then on, fetches return its offsets. Consumers that
+assign partitions manually commit with generation -1. A commit with generation -1 is accepted only
+if the group has no members.
 """
 
 from datetime import timedelta
@@ -92,7 +92,8 @@ def commit(core: ShardCore, request: OffsetCommitRequest, version: int, ticket: 
 def _expire_timestamp(request: OffsetCommitRequest, now: Millis) -> Millis:
     """When the offsets expire; NO_TIMESTAMP if the request sets no retention time.
 
-    Only versions 2 to 4 can set a retention time. Otherwise the broker's retention applies.
+    Only requests of versions 2 to 4 can set a retention time. For all others, the broker's
+    retention time applies.
     """
     retention_ms = request.retention_time // _MILLISECOND
     return NO_TIMESTAMP if retention_ms == _BROKER_RETENTION else now + retention_ms

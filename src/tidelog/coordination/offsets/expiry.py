@@ -38,7 +38,7 @@ def check(core: ShardCore) -> None:
 
 
 def partitions_deleted(core: ShardCore, partitions: Collection[TopicPartition]) -> None:
-    """Remove every group's offsets of deleted partitions."""
+    """Remove the offsets that any group has committed for deleted partitions."""
     gone = frozenset(partitions)
     keys = {
         key: None
@@ -52,7 +52,7 @@ def partitions_deleted(core: ShardCore, partitions: Collection[TopicPartition]) 
 def _sort_out(
     core: ShardCore, group: ClassicGroup, in_flight: Collection[OffsetCommitKey]
 ) -> tuple[int, list[OffsetCommitKey]]:
-    """How many offsets of the group are kept, and the keys of the expired offsets."""
+    """The number of offsets that the group keeps, and the keys of its expired offsets."""
     expired = []
     kept = 0
     for key, value in core.offsets.of_group(group.group_id):

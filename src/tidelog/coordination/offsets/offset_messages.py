@@ -1,7 +1,7 @@
 """The responses to OffsetCommit and OffsetFetch, partition by partition.
 
-If a client sends a topic id, the API layer adds the topic name to the request. The response repeats
-the topic id, because its version requires that field.
+If a client sends a topic id, the API layer adds the topic name to the request. The response
+contains the topic id too, because its version requires that field.
 """
 
 from collections.abc import Callable, Iterable
@@ -73,7 +73,7 @@ def fetch_response(groups: Iterable[OffsetFetchResponseGroup]) -> OffsetFetchRes
 def fetched_topics(
     topics: Iterable[OffsetFetchRequestTopics], lookup: Lookup, error: ErrorCode = ErrorCode.none
 ) -> tuple[OffsetFetchResponseTopics, ...]:
-    """One result per partition that was asked for, in the order of the request."""
+    """One result per requested partition, in the order of the request."""
     return tuple(
         OffsetFetchResponseTopics(
             name=topic.name,
@@ -109,7 +109,7 @@ def refused_fetch(
 def _refused_group(
     group: OffsetFetchRequestGroup, error: ErrorCode, version: int
 ) -> OffsetFetchResponseGroup:
-    """The error response for a group; before version 2 only partitions carry errors."""
+    """The error response for a group; before version 2, only the partitions have an error field."""
     topics = (group.topics or ()) if version < _GROUP_ERROR_SINCE else ()
     return OffsetFetchResponseGroup(
         group_id=group.group_id,

@@ -1,4 +1,4 @@
-"""A classic group: its members, its generation and its state, under Kafka's names.
+"""A classic group: its members, its generation and its state, all with Kafka's names.
 
 The class holds the rules that concern one group only. The modules `joining`, `rebalancing` and
 `syncing` call the class and decide on answers, writes and timers. Members are kept in join order,
@@ -46,7 +46,7 @@ class ClassicGroup:
     """When the group entered its state; None if an old record did not include the time."""
     generation: int = 0
     protocol_type: str | None = None
-    """None for a simple group, whose consumers only commit offsets."""
+    """None for a simple group, whose consumers commit offsets without joining."""
     protocol_name: str | None = None
     leader_id: str | None = None
     previous_state: GroupState = GroupState.DEAD
@@ -63,11 +63,11 @@ class ClassicGroup:
     new_member_added: bool = False
     """Whether a member has joined since the initial rebalance delay was last extended."""
     initial_delay_ms: Millis | None = None
-    """The current delay of an initial rebalance; None at any other time."""
+    """The current delay of the initial rebalance; None if there is no initial rebalance."""
     initial_remaining_ms: Millis = 0
     """How much longer the initial rebalance may be delayed."""
 
-    # -- State -------------------------------------------------------------------------------------
+    # -- The state of the group --------------------------------------------------------------------
 
     def is_in(self, *states: GroupState) -> bool:
         return self.state in states
@@ -99,7 +99,7 @@ class ClassicGroup:
         self.state = state
         self.state_timestamp = now
 
-    # -- Members -----------------------------------------------------------------------------------
+    # -- Members and the leader --------------------------------------------------------------------
 
     def add(self, member: ClassicMember) -> None:
         assert member.member_id not in self.members
@@ -114,7 +114,7 @@ class ClassicGroup:
         self.pending_joins.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> None:
-        """Remove a member, pending or not; if it was the leader, the next member becomes leader."""
+        """Remove a joined or pending member; if it was the leader, the next member takes over."""
         member = self.members.pop(member_id, None)
         if member is not None and member.group_instance_id is not None:
             del self.static_members[member.group_instance_id]
@@ -124,14 +124,14 @@ class ClassicGroup:
         self.pending_syncs.pop(member_id, None)
 
     def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
-        """Give a static member a new id, keep its place in the order, drop its parked requests."""
+        """Give a static member a new id but the same position, and drop its parked requests."""
         old = self.members[old_id]
         new = replace(old, member_id=new_id, is_new=False, join=None, sync=None)
         self.swap_static(old, new)
         return new
 
     def swap_static(self, old: ClassicMember, new: ClassicMember) -> None:
-        """Replace one incarnation of a static member by another."""
+        """Replace one incarnation of a static member with another."""
         assert old.group_instance_id is not None
         assert old.group_instance_id == new.group_instance_id
         self.members = {
@@ -184,10 +184,10 @@ class ClassicGroup:
                 return True
         return False
 
-    # -- Protocols ---------------------------------------------------------------------------------
+    # -- Choosing a protocol -----------------------------------------------------------------------
 
     def supports(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
-        """Whether a joiner has the group's protocol type and a protocol that all members have."""
+        """Whether a joiner has the group's protocol type and shares a protocol with all members."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(protocols)
         if protocol_type != self.protocol_type:

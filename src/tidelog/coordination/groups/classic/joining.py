@@ -1,8 +1,8 @@
 """JoinGroup (key 11), versions 0-9: a member joins or rejoins.
 
-A dynamic member first gets its member id and then joins with it (KIP-394). A static member replaces
-its previous incarnation (KIP-345). If the group is stable and the selected protocol does not
-change, the replacement needs no rebalance.
+A dynamic member first receives a member id, and then joins with that id (KIP-394). A static member
+replaces its previous incarnation (KIP-345). If the group is stable and the selected protocol does
+not change, the replacement needs no rebalance.
 """
 
 from dataclasses import dataclass, replace
@@ -99,7 +99,7 @@ def _can_be_written(core: ShardCore, group: ClassicGroup | None, joiner: _Joiner
     """Whether the record of a group with this member fits into a batch (F61).
 
     Kafka checks the size of the record only when it writes the assignment. If the record is too
-    large, Kafka refuses every member.
+    large, every member receives an error.
     """
     limit = core.largest_batch()
     if sum(len(protocol.metadata) for protocol in joiner.protocols) > limit:
@@ -113,7 +113,7 @@ def _can_be_written(core: ShardCore, group: ClassicGroup | None, joiner: _Joiner
 
 
 def _least_bytes(protocols: tuple[Protocol, ...]) -> int:
-    """The fewest bytes that a member adds to the group's record, whichever protocol is selected."""
+    """The minimum size that a member adds to the group's record, whichever protocol is selected."""
     return min((len(protocol.metadata) for protocol in protocols), default=0)
 
 
@@ -198,7 +198,7 @@ def _add_member(core: ShardCore, group: ClassicGroup, joiner: _Joiner) -> None:
     if group.is_initial_rebalance:
         group.new_member_added = True
     group.add(member)
-    # The member cannot send heartbeats yet and may return under another id, so limit its session.
+    # The member cannot send heartbeats yet and may come back with another id, so limit its session.
     rebalancing.renew_session(core, group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
     rebalancing.rebalance_or_complete_join(core, group)
 
@@ -284,7 +284,7 @@ def _persist_replacement(
 ) -> None:
     def settled(error: ErrorCode) -> None:
         if new.join != joiner.ticket or group.state is not GroupState.STABLE:
-            return  # a rebalance has begun and answers this request
+            return  # a rebalance has begun; it will answer this request
         new.join = None
         if error is ErrorCode.none:
             response = _replaced(group, new, joiner.version, old_leader_id)

@@ -1,6 +1,6 @@
 """LeaveGroup (key 13), versions 0-5: members leave, or an administrator removes static members.
 
-If the last member leaves, the request is answered after the record of the empty group is written.
+If the last member leaves, the request is answered once the record of the empty group is written.
 Any other request is answered at once.
 """
 

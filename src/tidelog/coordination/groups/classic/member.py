@@ -24,7 +24,7 @@ class ClassicMember:
     session_timeout_ms: Millis
     protocol_type: str
     protocols: tuple[Protocol, ...]
-    """In the order of the member's preference."""
+    """The protocols that the member supports, most preferred first."""
     assignment: bytes = b""
     is_new: bool = False
     """Whether the member has never been part of a generation."""
@@ -41,7 +41,7 @@ class ClassicMember:
     def heartbeat_satisfied(self) -> bool:
         """Whether a parked request proves the member alive.
 
-        The JoinGroup of a new member proves nothing.
+        The parked JoinGroup of a new member proves nothing.
         """
         return not self.is_new and (self.join is not None or self.sync is not None)
 

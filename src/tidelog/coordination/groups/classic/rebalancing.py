@@ -13,7 +13,7 @@ from tidelog.coordination.timers import JoinTimeout, SessionTimeout, SyncTimeout
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis
 
-# -- Beginning -------------------------------------------------------------------------------------
+# -- Beginning the join phase ----------------------------------------------------------------------
 
 
 def rebalance_or_complete_join(core: ShardCore, group: ClassicGroup) -> None:
@@ -83,7 +83,7 @@ def complete_join(core: ShardCore, group: ClassicGroup) -> None:
         if member.join is None and not member.is_static:
             remove_member(core, group, member)
     if not group.elect_joined_leader() and group.members:
-        # Only static members remain, and none has joined, so wait for them or for their timeouts.
+        # Only static members remain, and none has joined. Wait until they join or time out.
         core.schedule(JoinTimeout(group.group_id), max(group.rebalance_timeout_ms, 1))
         return
     group.next_generation(core.wall)
@@ -135,7 +135,7 @@ def refuse_parked(core: ShardCore, member: ClassicMember, error: ErrorCode, memb
         member.sync = None
 
 
-# -- Sessions --------------------------------------------------------------------------------------
+# -- Sessions and timeouts -------------------------------------------------------------------------
 
 
 def renew_session(

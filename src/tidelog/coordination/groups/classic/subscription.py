@@ -1,6 +1,6 @@
 """The topics that a member of a `consumer` group subscribes to, read from its protocol metadata.
 
-Every version of the consumer protocol starts with the fields of version 0; only those are read.
+Every version of the consumer protocol starts with the fields of version 0. Only these are read.
 """
 
 import struct

@@ -68,14 +68,14 @@ def _has_synced(core: ShardCore, group: ClassicGroup, member: ClassicMember) -> 
 
 
 def _store_assignment(core: ShardCore, group: ClassicGroup, request: SyncGroupRequest) -> None:
-    """Write the leader's assignment. A member without a part of it gets an empty assignment."""
+    """Write the leader's assignment. A member that is not listed in it gets an empty assignment."""
     given = {item.member_id: item.assignment for item in request.assignments}
     assignment = {member_id: given.get(member_id, b"") for member_id in group.members}
     generation = group.generation
 
     def settled(error: ErrorCode) -> None:
         if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != generation:
-            return  # another rebalance has begun and has answered these members
+            return  # another rebalance has begun and has already answered these members
         if error is not ErrorCode.none:
             _drop_assignment(core, group, error)
             return
