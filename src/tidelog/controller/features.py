@@ -1,7 +1,7 @@
 """Feature levels: the levels that the cluster has finalised, and the levels that Tidelog supports.
 
-A level is supported only when all of it is implemented, because clients choose their protocols by
-the finalised levels.
+Tidelog supports a level only if the level is implemented completely, because clients choose their
+protocols by the finalised levels.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ KRAFT_VERSION = "kraft.version"
 ELR_VERSION = "eligible.leader.replicas.version"
 
 KRAFT_VERSIONS = VersionRange(0, 1)
-"""0: the configuration names the voters; 1: the metadata log names them (KIP-853)."""
+"""At level 0 the configuration lists the voters, at level 1 the metadata log (KIP-853)."""
 
 SUPPORTED_FEATURES: Mapping[str, VersionRange] = {
     # From 3.3-IV3 to 4.1-IV1: the record formats that Tidelog reads and writes.

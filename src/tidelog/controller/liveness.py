@@ -47,7 +47,7 @@ class Liveness:
                 self._sessions[broker] = _Session(now + self._timeout_ms, NO_OFFSET)
 
     def expect_soon(self, broker: NodeId, now: Millis, within_ms: Millis) -> None:
-        """Shorten the session of a broker that has been silent for some time already."""
+        """Shorten the session of a broker that has already been silent for some time."""
         session = self._sessions.get(broker)
         if session is not None:
             session.deadline = min(session.deadline, now + within_ms)

@@ -1,9 +1,9 @@
-"""Replication events of one committed controller decision, derived by comparing two images.
+"""Derives the replication events of one committed controller decision by comparing two images.
 
-The images are from directly before and directly after the decision's records, so they contain the
-reasons for each change. A leader reports the in-sync changes that it requested, because it knows
-how far each replica had fetched. This module reports the replicas that the controller itself
-removed.
+The images are the states directly before and directly after the decision's records, so the reason
+for each change can be derived from them. A leader reports the in-sync changes that it requested,
+because it knows how far each replica had fetched. This module reports the replicas that the
+controller itself removed.
 """
 
 from collections.abc import Callable, Iterator
@@ -53,7 +53,7 @@ def events_of_decision(
     why: FenceReason = FenceReason.REQUESTED,
     silent_ms: Millis | None = None,
 ) -> Iterator[ReplicationEvent]:
-    """Yield the events of brokers first, then the events of partitions.
+    """Yield first the events of brokers, then the events of partitions.
 
     If the decision fences a broker, `why` is the reason, and `silent_ms` is how long the broker had
     been silent.
@@ -79,7 +79,7 @@ def events_of_decision(
         yield from _election(change, min_isr, gone)
 
 
-# -- Brokers ---------------------------------------------------------------------------------------
+# -- Events of brokers -----------------------------------------------------------------------------
 
 
 def _broker(
@@ -128,7 +128,7 @@ def _gone(
     return LeaveReason.LOG_DIR_FAILED
 
 
-# -- Partitions ------------------------------------------------------------------------------------
+# -- Events of partitions --------------------------------------------------------------------------
 
 
 def _shrink(change: PartitionDifference, min_isr: int, gone: _Gone) -> Iterator[ReplicationEvent]:
@@ -176,10 +176,10 @@ def _election(change: PartitionDifference, min_isr: int, gone: _Gone) -> Iterato
 
 
 def _is_unclean(old: PartitionImage, new: PartitionImage) -> bool:
-    """Whether the new leader may lack committed records, so that it is RECOVERING in its epoch.
+    """Whether the new leader may lack committed records, so that it starts as RECOVERING.
 
-    The recovery state stays until the leader clears it. If a later leader was in sync or eligible,
-    it lacks nothing, so its election is clean (F35).
+    The state RECOVERING stays until the leader clears it, so it can outlast that leader. If a later
+    leader was in sync or eligible, it lacks nothing, and its election is clean (F35).
     """
     return (
         new.leader_recovery_state == RECOVERING

@@ -129,7 +129,7 @@ def _deletions_of_unnamed(image: ClusterImage, resource: LegacyResource) -> list
 def _alter_all(
     image: ClusterImage, context: DecideContext, asked: Sequence[_Asked]
 ) -> tuple[tuple[MetadataRecord, ...], list[Refusal]]:
-    """The records of all valid changes, and for each resource its error or `NO_FAULT`."""
+    """The records of all valid changes, and a result per resource: an error or `NO_FAULT`."""
     times = Counter((one.resource_type, one.resource_name) for one in asked)
     records: list[MetadataRecord] = []
     faults: list[Refusal] = []
@@ -235,8 +235,8 @@ def _check_altered(
             f"of {_LONGEST_VALUE} bytes.",
         )
     if elr_enabled(image) and resource_type == BROKER_RESOURCE and _MIN_ISR in altered:
-        # The ELR requires one min.insync.replicas for all brokers, so no broker may have its own
-        # value, and the common value must not be removed.
+        # The ELR requires one min.insync.replicas for all brokers, so a broker must not have its
+        # own value, and the common value must not be removed.
         if resource_name != CLUSTER_DEFAULT:
             return Refusal(
                 ErrorCode.invalid_config,

@@ -1,4 +1,4 @@
-"""Checks of a resource's configuration: its keys, its values and their combinations.
+"""Checks a resource's configuration: its keys, its values and their combinations.
 
 Error codes and messages are the same as in Kafka, because tools and users look for them.
 """
@@ -54,7 +54,7 @@ _KEYS: Mapping[int, Mapping[str, ConfigKey]] = {
 
 
 def check_resource(resource_type: int, name: str) -> Refusal | None:
-    """The error if no resource of this type can have this name."""
+    """The error if this is not a valid name for a resource of this type."""
     match resource_type:
         case 2:
             return _check_topic(name)
@@ -144,7 +144,7 @@ def _check_broker_config(settings: BrokerSettings, configs: Mapping[str, str]) -
 
 
 def check_dynamic(names: list[str]) -> Refusal | None:
-    """The error if one of these broker keys is static. As in Kafka, unknown keys are allowed."""
+    """The error if any of these broker keys is static. As in Kafka, unknown keys are allowed."""
     fixed = [
         name
         for name in names

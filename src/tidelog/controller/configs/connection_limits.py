@@ -17,7 +17,7 @@ from tidelog.model.outbound import LimitConnections
 def connection_limits(image: ClusterImage, settings: BrokerSettings) -> LimitConnections:
     """The current limits.
 
-    A value for this broker overrides the value for all brokers, which overrides the file.
+    A value for this broker overrides the value for all brokers, which overrides server.properties.
     """
     total = broker_value(image, settings, "max.connections")
     per_ip = broker_value(image, settings, "max.connections.per.ip")

@@ -2,7 +2,7 @@
 
 The sources, from highest to lowest precedence, are a value of the topic, a dynamic value of the
 broker, a dynamic value for all brokers, a value in server.properties, and Kafka's default. A topic
-key inherits from its synonyms, which are broker keys. Some synonyms have other units.
+key inherits from its synonyms, which are broker keys. Some synonyms have a different unit.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ class EffectiveConfig:
     value: Value
     source: ConfigSource
     synonyms: tuple[ConfigSynonym, ...] = ()
-    """Every place where the value is set, by precedence, as DescribeConfigs lists them."""
+    """Every place that sets the value, highest precedence first, as DescribeConfigs lists them."""
 
     @property
     def text(self) -> str | None:
@@ -70,7 +70,7 @@ class _Level(NamedTuple):
 
 
 def _levels(image: ClusterImage, settings: BrokerSettings) -> tuple[_Level, ...]:
-    """The values set for this broker, for all brokers and in the file, by precedence."""
+    """The values set for this broker, for all brokers and in server.properties, in this order."""
     return (
         _Level(
             ConfigSource.DYNAMIC_BROKER_CONFIG,
@@ -84,7 +84,7 @@ def _levels(image: ClusterImage, settings: BrokerSettings) -> tuple[_Level, ...]
     )
 
 
-# -- Topics ----------------------------------------------------------------------------------------
+# -- Configurations of topics ----------------------------------------------------------------------
 
 
 def topic_config(
@@ -171,7 +171,7 @@ def _usable(synonym: BrokerSynonym, text: str, key: ConfigKey | None = None) -> 
 def _listed_synonyms(
     synonyms: tuple[BrokerSynonym, ...], levels: tuple[_Level, ...]
 ) -> Iterator[ConfigSynonym]:
-    """The entries that Kafka lists. The list begins with the preferred synonym's first entry."""
+    """The entries that Kafka lists, starting with the first entry of the preferred synonym."""
     listing = False
     for found in _mentions(synonyms, levels):
         listing = listing or found.name == synonyms[0].name
@@ -192,13 +192,13 @@ def _mentions(
             yield ConfigSynonym(synonym.name, default, ConfigSource.DEFAULT_CONFIG)
 
 
-# -- Brokers ---------------------------------------------------------------------------------------
+# -- Configurations of brokers ---------------------------------------------------------------------
 
 _FAMILIES: Mapping[str, tuple[BrokerSynonym, ...]] = {
     synonyms[0].name: synonyms for synonyms in SYNONYMS.values() if len(synonyms) > 1
 }
-"""Groups of broker keys that set the same value in several units. Each group is listed under the
-key that takes precedence.
+"""Groups of broker keys that set the same value in several units. The map key is the broker key
+that takes precedence.
 """
 
 

@@ -1,1 +1,1 @@
-"""The decisions of the active controller: a request and an image give records and a response."""
+"""The active controller's decisions: from a request and an image to records and a response."""

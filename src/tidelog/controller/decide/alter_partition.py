@@ -2,7 +2,7 @@
 
 The controller decides which replicas may be in sync. It rejects a replica that is fenced or
 shutting down. It also rejects a replica whose broker epoch differs from the epoch that the leader
-saw (KIP-903), because the replica may have lost records that the leader counts on.
+saw (KIP-903), because the replica may have lost records that the leader has counted.
 """
 
 from kio.schema.alter_partition.v3.request import AlterPartitionRequest, BrokerState
@@ -30,7 +30,7 @@ from tidelog.model.ids import NO_EPOCH, NO_NODE, NodeId
 from tidelog.protocol.metadata.metadata_records import PartitionChangeRecord
 
 _UNKNOWN_BROKER_EPOCH = -1
-"""The leader sends this value if it does not know a follower's broker epoch. It is not checked."""
+"""Sent by a leader that does not know a follower's broker epoch. This value is not checked."""
 
 
 def alter_partition(

@@ -180,7 +180,8 @@ def heartbeat(
     is_fenced, should_shut_down = broker.fenced, False
     if broker.fenced:
         if request.want_shut_down or broker.in_controlled_shutdown:
-            # A broker that has begun to shut down stays fenced. Its next process registers anew.
+            # A fenced broker that has begun to shut down stays fenced. Its next process registers
+            # again.
             should_shut_down = True
         elif not request.want_fence and is_caught_up:
             is_fenced = False
@@ -209,7 +210,7 @@ def heartbeat(
 
 
 def _may_stop(image: ClusterImage, broker: BrokerImage, context: DecideContext) -> bool:
-    """Whether the broker leads no partition and every active broker knows of its shutdown."""
+    """Whether the broker leads no partition, and every active broker knows about its shutdown."""
     if elections.leads_anything(image, broker.id):
         return False
     if broker.shutdown_offset == NO_OFFSET:
@@ -254,7 +255,8 @@ def unregister_broker(
                 error_message=f"Broker ID {request.broker_id} is not currently registered",
             ),
         )
-    # The broker's logs cannot be relied on any more, so it leaves the eligible leader replicas too.
+    # The broker's logs can no longer be relied on, so remove it from the eligible leader replicas
+    # too.
     changes = elections.shut_down_uncleanly(image, broker.id, context)
     gone = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
     response = UnregisterBrokerResponse(

@@ -1,4 +1,4 @@
-"""CreatePartitions: add partitions to existing topics. The partition count never shrinks."""
+"""CreatePartitions: add partitions to existing topics. A topic never loses partitions."""
 
 from collections import Counter
 

@@ -20,7 +20,7 @@ class Decision(NamedTuple):
     records: tuple[MetadataRecord, ...]
     response: Any
     makes_voters_dynamic: bool = False
-    """Whether the decision raises kraft.version; the quorum then appends the voters' records."""
+    """Whether the decision raises kraft.version. If so, the quorum appends the voters' records."""
 
 
 class Refusal(NamedTuple):
@@ -39,7 +39,7 @@ class DecideContext:
     dice: Dice
     settings: BrokerSettings
     next_offset: Offset
-    """The offset of the decision's first record. A new registration uses it as broker epoch."""
+    """The offset of the decision's first record. A new registration uses it as its broker epoch."""
     sessions: Sessions
     kraft_version: int = 0
     """1 if the voter set can change (KIP-853); read from the metadata log, not from the image."""

@@ -103,7 +103,7 @@ def _assign(
         for replica in partition.replicas
     )
     isr, removed, without_log = partition.isr, NO_NODE, frozenset[NodeId]()
-    # A broker reports a directory that it does not have if the replica has lost records.
+    # If a replica has lost records, its broker reports a directory that the broker does not have.
     is_known = directory in broker.directories
     has_lost_records = directory.int >= FIRST_FREE_DIRECTORY and not is_known
     if not is_known:

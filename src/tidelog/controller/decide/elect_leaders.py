@@ -1,4 +1,4 @@
-"""ElectLeaders: elect preferred leaders, or any live replica of a partition without a leader."""
+"""ElectLeaders: elect preferred leaders, or, if a partition has no leader, any live replica."""
 
 from collections.abc import Iterator
 
@@ -58,7 +58,7 @@ def _unknown_type(image: ClusterImage, request: ElectLeadersRequest) -> ElectLea
 def _every_topic(
     image: ClusterImage, request: ElectLeadersRequest
 ) -> dict[str, list[PartitionResult]]:
-    """An empty list of results for each topic. The list stays empty for a topic without results."""
+    """An empty list of results for each topic. The response also lists topics without results."""
     asked = request.topic_partitions
     names = image.topics if asked is None else (topic.topic for topic in asked)
     return {name: [] for name in names}

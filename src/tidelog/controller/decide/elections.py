@@ -53,10 +53,10 @@ def fence(image: ClusterImage, broker: BrokerImage, context: DecideContext) -> l
 def fence_expired(
     image: ClusterImage, brokers: Iterable[NodeId], context: DecideContext
 ) -> list[MetadataRecord]:
-    """Fence the first of the brokers that is not fenced yet.
+    """Fence the first of these brokers that is not fenced yet.
 
-    One call fences one broker, because each decision must see the result of the previous one. The
-    caller repeats the call until it returns no records.
+    One call fences one broker, because each decision must see the result of the previous decision.
+    The caller repeats the call until it returns no records.
     """
     for id_ in brokers:
         broker = image.brokers.get(id_)
@@ -110,7 +110,7 @@ def shut_down_uncleanly(
 def lose_directories(
     image: ClusterImage, broker: BrokerImage, lost: frozenset[UUID], context: DecideContext
 ) -> list[MetadataRecord]:
-    """Remove a broker's replicas in failed log directories from the in-sync sets."""
+    """Remove the broker's replicas that are in failed log directories from the in-sync sets."""
     remaining = tuple(directory for directory in broker.directories if directory not in lost)
     if remaining == broker.directories:
         return []
@@ -130,7 +130,7 @@ def leads_anything(image: ClusterImage, broker: NodeId) -> bool:
     return any(True for _ in partitions_where(image, lambda p: p.leader == broker))
 
 
-# -- Timers ----------------------------------------------------------------------------------------
+# -- Elections on a timer --------------------------------------------------------------------------
 
 
 def elect_uncleanly(image: ClusterImage, context: DecideContext) -> list[PartitionChangeRecord]:
@@ -141,7 +141,7 @@ def elect_uncleanly(image: ClusterImage, context: DecideContext) -> list[Partiti
     return [record for record in records if record is not None]
 
 
-# -- Partitions ------------------------------------------------------------------------------------
+# -- Changes of partitions -------------------------------------------------------------------------
 
 
 def partitions_where(
@@ -162,7 +162,7 @@ def _change_all(
     added: NodeId = NO_NODE,
     unclean: bool = False,
 ) -> Iterator[PartitionChangeRecord]:
-    """Remove `removed` from the in-sync sets, or elect leaders now that `added` may lead."""
+    """Remove `removed` from the in-sync sets, or elect leaders because `added` may lead now."""
     unclean_shutdown = frozenset({removed}) if unclean else frozenset[NodeId]()
     elections: dict[str, Election] = {}
     for topic, index, partition in located:

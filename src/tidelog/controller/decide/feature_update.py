@@ -38,7 +38,8 @@ from tidelog.protocol.metadata.metadata_records import (
 
 _UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
 _LOWEST_KEEPING_METADATA = 23
-"""4.0-IV1. No later level changes the record formats, so a downgrade to this level loses nothing.
+"""The level of 4.0-IV1. No later level changes the record formats, so a downgrade to this level
+loses nothing.
 """
 
 
@@ -165,7 +166,7 @@ def _records(
 
 
 def _one_min_isr(image: ClusterImage, context: DecideContext) -> list[MetadataRecord]:
-    """Replace per-broker min.insync.replicas by one cluster-wide value, as the ELR requires."""
+    """Replace per-broker min.insync.replicas with one cluster-wide value, as the ELR requires."""
     name = "min.insync.replicas"
     records: list[MetadataRecord] = []
     if name not in image.config(BROKER_RESOURCE, CLUSTER_DEFAULT):

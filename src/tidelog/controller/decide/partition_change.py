@@ -54,7 +54,7 @@ class Target:
     without_log: frozenset[NodeId] = frozenset()
     """Replicas that restarted on an empty disk; only an unclean election may choose them."""
     forgets_fetches: bool = False
-    """Whether the leader must not count any earlier fetch, because a replica has lost records."""
+    """Whether the leader must ignore all earlier fetches, because a replica has lost records."""
 
 
 class _Elected(NamedTuple):
@@ -79,7 +79,7 @@ class _Wanted:
 def change_partition(
     topic_id: TopicId, index: int, partition: PartitionImage, target: Target, rules: ElectionRules
 ) -> PartitionChangeRecord | None:
-    """The record that moves the partition to its target and elects a leader; None if unchanged."""
+    """The record that sets the target state and elects a leader; None if nothing changes."""
     wanted = _merged(partition, target)
     _complete_reassignment(wanted)
     wanted.elr = _eligible(partition, wanted, target.unclean_shutdown | target.without_log, rules)
@@ -94,11 +94,12 @@ def change_partition(
         wanted.elr = _without(wanted.elr, wanted.isr)
     has_left = not set(partition.replicas).issubset(wanted.replicas)
     if leader == NO_CHANGE and (has_left or target.forgets_fetches):
-        # Start a new leader epoch, so that the leader stops counting the replica. It refuses
-        # fetches of the old epoch, even those that are still on their way.
+        # Start a new leader epoch, so that the leader no longer counts earlier fetches of a replica
+        # that left or lost records. The leader refuses fetches of the old epoch, even if they are
+        # already in transit.
         leader = partition.leader
     if not wanted.isr and not rules.elr_enabled:
-        # Without eligible leader replicas, keep the last in-sync set for later elections.
+        # If the ELR feature is off, keep the last in-sync set for later elections.
         wanted.isr = partition.isr
     return _record(topic_id, index, partition, wanted, leader, rules)
 
@@ -155,7 +156,7 @@ def _eligible(
 def _last_known(
     partition: PartitionImage, wanted: _Wanted, leader: NodeId, rules: ElectionRules
 ) -> tuple[NodeId, ...]:
-    """The last leader of a leaderless partition; it may be elected if no replica is eligible."""
+    """The last leader of a leaderless partition. It may be elected if no replica is eligible."""
     if not rules.elr_enabled:
         return wanted.last_known_elr
     now_leads = partition.leader if leader == NO_CHANGE else leader
@@ -167,7 +168,7 @@ def _last_known(
     return wanted.last_known_elr
 
 
-# -- Election --------------------------------------------------------------------------------------
+# -- Electing the leader ---------------------------------------------------------------------------
 
 
 def _elect(
@@ -189,7 +190,7 @@ def _elect(
 def _candidates(
     partition: PartitionImage, wanted: _Wanted, election: Election
 ) -> tuple[NodeId, ...]:
-    """Candidates in order. The current leader is first, or the preferred leader if requested."""
+    """The candidates in order: the current leader first, or the preferred leader if requested."""
     if election is Election.PREFERRED:
         return (*wanted.replicas[:1], partition.leader, *wanted.replicas[1:])
     return (partition.leader, *wanted.replicas)
@@ -208,7 +209,7 @@ def _last_known_leader(wanted: _Wanted, rules: ElectionRules) -> NodeId | None:
     return candidate if is_replica and rules.may_lead(candidate) else None
 
 
-# -- The record ------------------------------------------------------------------------------------
+# -- The record of the change ----------------------------------------------------------------------
 
 
 def _directories(

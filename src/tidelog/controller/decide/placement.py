@@ -1,8 +1,8 @@
-"""Placement of new replicas: leaders round-robin over all brokers, replicas across racks first.
+"""Places new replicas: leaders go round-robin over the brokers, replicas go to different racks.
 
 Brokers form a ring in which racks alternate. Each new partition takes the next broker as leader, so
 the leader counts of two brokers differ by at most one. On each lap around the ring, the distance
-from a leader to its first follower is different. So the load of a failed broker spreads over many
+from a leader to its first follower changes, so that the load of a failed broker spreads over many
 brokers.
 """
 
@@ -29,7 +29,7 @@ from tidelog.protocol.metadata.metadata_records import PartitionRecord
 class _Ring:
     active: tuple[BrokerImage, ...]
     fenced: tuple[BrokerImage, ...]
-    """Fenced brokers. They never become leader. Active brokers in new racks are chosen before them.
+    """Fenced brokers. They never become leaders, and active brokers in new racks are chosen first.
     """
     start: int
     shift: int
@@ -158,7 +158,7 @@ class FirstState(NamedTuple):
 
 
 def place_of(image: ClusterImage, replicas: tuple[NodeId, ...]) -> FirstState | None:
-    """None if no replica is active."""
+    """The first state of a partition on these replicas; None if no replica is active."""
     isr = tuple(replica for replica in replicas if image.is_active(replica))
     if not isr:
         return None

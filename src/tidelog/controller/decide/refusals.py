@@ -65,7 +65,7 @@ def _text(error: ErrorCode) -> str:
 
 
 def is_refused_by_a_non_controller(response: Any) -> bool:
-    """Whether the response, or an item of it, shows that no active controller has answered."""
+    """Whether the response, or an item in it, shows that no active controller has answered."""
     if isinstance(response, DescribeQuorumResponse):
         return _is_refused_by_a_follower(response)
     if isinstance(response, _FROM_THE_QUORUM):

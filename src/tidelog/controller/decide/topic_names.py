@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 MAX_LENGTH = 249
-"""The longest topic name. A directory name adds a dash and a number, and may have 255 bytes."""
+"""The longest topic name. A directory name adds a dash and a number, up to 255 bytes in total."""
 
 
 def name_problem(name: str) -> str | None:
@@ -38,7 +38,8 @@ class MetricNames:
         if "." not in name and "_" not in name:
             return None
         if self._by_metric_name is None:
-            # Build this map once per request, because a scan of all topics per new topic is slow.
+            # Build this map once per request, because scanning all topics for each new topic is
+            # slow.
             self._by_metric_name = {}
             for other in sorted(self._existing, reverse=True):
                 self._by_metric_name[other.replace(".", "_")] = other

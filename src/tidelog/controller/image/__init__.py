@@ -1,1 +1,1 @@
-"""The cluster image: immutable metadata, the application of records, and image differences."""
+"""The cluster image: the immutable metadata, how records change it, and how two images differ."""

@@ -1,4 +1,4 @@
-"""Application of metadata records to an image; no other code builds an image.
+"""Applies metadata records to an image; no other code builds an image.
 
 A batch copies each map at most once. The same records in the same order produce equal
 images on every node.
@@ -47,7 +47,7 @@ def apply_all(
 def apply_steps(
     image: ClusterImage, batch: Sequence[MetadataRecord], offset: Offset, epoch: LeaderEpoch
 ) -> Steps[ClusterImage]:
-    """As `apply_all`, in slices."""
+    """Like `apply_all`, but in slices."""
     draft = _Draft(image)
     draft.last_position = offset
     for position, record in enumerate(batch, offset - len(batch) + 1):
@@ -60,7 +60,7 @@ def apply_steps(
 
 
 def merge(partition: PartitionImage, change: r.PartitionChangeRecord) -> PartitionImage:
-    """Apply a change. Increment the partition epoch, and the leader epoch if a leader is named."""
+    """Apply a change. Increment the partition epoch; if a leader is named, the leader epoch too."""
     leads = change.leader != r.NO_CHANGE
     return PartitionImage(
         replicas=_or(change.replicas, partition.replicas),
@@ -194,7 +194,7 @@ def _register_broker(draft: _Draft, record: r.RegisterBrokerRecord) -> None:
         features=_features(record.features),
         directories=record.log_dirs,
         cordoned=record.cordoned_log_dirs or (),
-        # A snapshot does not record where a shutdown began. The shutdown began before this offset.
+        # A snapshot does not record the offset at which a shutdown began, so use this later offset.
         shutdown_offset=draft.last_position if record.in_controlled_shutdown else NO_OFFSET,
     )
 
@@ -336,7 +336,7 @@ def _pass_over(draft: _Draft, record: r.NoOpRecord | r.ZkMigrationStateRecord) -
 
 
 def _carry(draft: _Draft, record: MetadataRecord) -> None:
-    """Keep a record that Tidelog does not use yet, or drop the kept record that it removes."""
+    """Keep a record that Tidelog does not use yet, or drop the earlier record that it removes."""
     key, dropped = _carried_key(record)
     if not dropped:
         draft.carried.writable()[key] = record

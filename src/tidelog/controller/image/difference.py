@@ -1,4 +1,4 @@
-"""The difference of two images, from which a node derives the partitions to lead and to follow.
+"""The difference between two images, which shows a node the partitions to lead and to follow.
 
 Images share their unchanged parts, so maps and topics that are the same object are skipped. Finding
 a small change in a cluster of ten thousand partitions is therefore cheap.
@@ -16,7 +16,7 @@ class PartitionDifference:
     topic: TopicImage
     index: int
     old: PartitionImage | None
-    """None if the partition is new."""
+    """The partition in the old image; None if the partition is new."""
     new: PartitionImage
 
     @property
@@ -28,7 +28,7 @@ class PartitionDifference:
 class ImageDifference:
     created: tuple[TopicImage, ...] = ()
     deleted: tuple[TopicImage, ...] = ()
-    """A topic that was deleted and created again is in `created` too, with another id."""
+    """The deleted topics. A topic that was created again is also in `created`, with its new id."""
     partitions: tuple[PartitionDifference, ...] = ()
     """New and changed partitions; partitions of deleted topics are not listed."""
     configs: tuple[tuple[int, str], ...] = ()

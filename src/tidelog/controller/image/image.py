@@ -41,13 +41,13 @@ LOST_DIRECTORY = UUID(int=1)
 MIGRATING_DIRECTORY = UUID(int=2)
 """Kafka's reserved log directory ids (KIP-858)."""
 FIRST_FREE_DIRECTORY = 100
-"""Kafka reserves the ids below this number."""
+"""Kafka reserves the directory ids below this number."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionImage:
     replicas: tuple[NodeId, ...]
-    """In preferred order. The first replica is the preferred leader."""
+    """The replicas in order of preference. The first replica is the preferred leader."""
     isr: tuple[NodeId, ...]
     leader: NodeId
     leader_epoch: LeaderEpoch
