@@ -1,4 +1,4 @@
-"""The topic configuration that a log uses, under Kafka's names and defaults."""
+"""The topic configuration that a log uses, with Kafka's names and defaults."""
 
 from dataclasses import dataclass
 

@@ -36,12 +36,12 @@ DEFAULT_DELETE_DELAY_MS: Millis = 60_000
 
 
 class LogDirectory:
-    """The logs of all partitions in one directory of `log.dirs`, which is the root of `disk`."""
+    """The logs of all partitions in one directory of `log.dirs`, the root of `disk`."""
 
     def __init__(
         self, disk: Disk, dice: Dice, delete_delay_ms: Millis = DEFAULT_DELETE_DELAY_MS
     ) -> None:
-        """List the partitions, read the checkpoints and the clean-shutdown mark."""
+        """List the partitions, and read the checkpoints and the clean-shutdown mark."""
         self.notes: list[str] = []
         """Problems found in the files of this log directory, one sentence each."""
         self._disk = disk
@@ -59,7 +59,7 @@ class LogDirectory:
         self._misplaced: set[TopicPartition] = set()
         """Partitions whose partition.metadata names another partition of the same topic."""
         self._left: set[TopicPartition] = set()
-        """Partitions that were removed but are still in the checkpoints on disk."""
+        """Partitions that were removed but are still listed in the checkpoints on disk."""
         self.notes += wrong_file_types.clear(disk)
         for name in disk.list_directories(""):
             partition = names.partition_of(name)
@@ -119,11 +119,11 @@ class LogDirectory:
     def belongs_to(
         self, partition: TopicPartition, topic_id: TopicId, *, had_namesake: bool = False
     ) -> Belonging:
-        """Whether the directory on disk belongs to this topic.
+        """Whether the partition's directory on disk belongs to the topic with this id.
 
-        partition.metadata is written with the first record and synced with the first flush, so
-        after power loss a directory may hold records without this file. If its records were never
-        flushed and no earlier topic had the same name, the directory still belongs to this topic.
+        partition.metadata is written with the first record and synced with the first flush. After
+        power loss, a directory may therefore hold records without this file. If its records were
+        never flushed and no earlier topic had the same name, it still belongs to this topic.
         """
         if (known := self.topic_id(partition)) is not None and known != topic_id:
             return Belonging.NO
@@ -160,7 +160,7 @@ class LogDirectory:
         return self.held(partition)[1] > 0
 
     def held(self, partition: TopicPartition) -> tuple[Offset, int]:
-        """The recovery point of the partition and the size of its segments in bytes."""
+        """The recovery point of the partition, and the total size of its log files in bytes."""
         found = {*self._disk.list(str(partition))} - {*self._disk.list_directories(str(partition))}
         logs = (f"{partition}/{name}" for name in found if name.endswith(names.LOG))
         return self.recovery_point(partition), sum(map(self._disk.size, logs))
@@ -232,7 +232,7 @@ class LogDirectory:
         return log
 
     def opened_all(self) -> None:
-        """Drop the offsets of missing directories, now that every assigned partition is open."""
+        """Drop the offsets of missing directories, because every assigned partition is now open."""
         self._checkpoints.forget_missing()
         if self._has_opened_all:
             self._boot_mark.set()
@@ -242,7 +242,7 @@ class LogDirectory:
     def open_future(
         self, partition: TopicPartition, config: LogConfig, start: Offset, now: Millis
     ) -> PartitionLog:
-        """Create an empty log to which the partition moves from another log directory."""
+        """Create an empty log, into which the partition is copied from another log directory."""
         unique = self._dice.uuid()
         directory = names.renamed_directory(partition, unique, names.FUTURE_DIRECTORY)
         return PartitionLog.open(
@@ -258,7 +258,7 @@ class LogDirectory:
     def adopt(
         self, partition: TopicPartition, future: PartitionLog, topic_id: TopicId, now: Millis
     ) -> PartitionLog:
-        """Rename the log of `open_future` durably, so that it becomes the log of the partition."""
+        """Rename a log from `open_future` durably, so that it becomes the log of the partition."""
         self.clean_mark.withdraw()
         path = partition_metadata.path_in(future.directory)
         self._disk.write_file(path, partition_metadata.encode(topic_id, partition.partition))
@@ -287,7 +287,7 @@ class LogDirectory:
     def drop_future(self, future: PartitionLog) -> None:
         self._disk.remove_tree(future.directory)
 
-    # -- deleting
+    # -- deleting and setting aside
 
     def delete(self, partition: TopicPartition, now: Millis, delay_ms: Millis) -> None:
         """Rename the directory to `<topic>-<n>.<uuid>-delete`; `purge` removes it later."""
@@ -304,11 +304,12 @@ class LogDirectory:
         return name
 
     def restore(self, name: str) -> TopicPartition | None:
-        """Make a stray directory belong to the topic in its name, even if its topic id differs.
+        """Give a stray directory back to the topic in its name, even if its topic id differs.
 
         An operator calls this while no node uses the directory. The clean-shutdown mark is removed,
-        so the partition is scanned in full and does not count as in sync. Returns None if the stray
-        directory does not exist, or if the partition has another directory with records.
+        so at the next start the partition is scanned in full and does not count as in sync. Returns
+        None if the stray directory is missing, or if the partition has another directory with
+        records.
         """
         partition = names.stray_partition(name) or names.partition_of(name)
         if partition is None or not self._disk.list(name):
@@ -354,7 +355,7 @@ class LogDirectory:
         """When to call `purge` next; None if no directory waits for its removal."""
         return self._deleted[0][0] if self._deleted else None
 
-    # -- checkpoints
+    # -- checkpoints and closing
 
     def write_checkpoints(
         self, high_watermarks: Mapping[TopicPartition, Offset], *, durable: bool = False
@@ -375,7 +376,7 @@ class LogDirectory:
     ) -> None:
         """Close all logs, write the checkpoints and set the clean-shutdown mark.
 
-        If this process never registered as a broker, an existing mark stays unchanged.
+        If this process never registered as a broker, an existing mark remains unchanged.
         """
         # With very many logs, one fsync per file would take minutes.
         are_many = len(self._logs) > MANY
@@ -396,4 +397,4 @@ class LogDirectory:
 
 
 def _do_nothing() -> None:
-    """Used as `before_change` of the metadata log, which the clean-shutdown mark does not cover."""
+    """The `before_change` of the metadata log, which the clean-shutdown mark does not cover."""

@@ -13,7 +13,8 @@ DELETED = ".deleted"
 CLEANED = ".cleaned"
 SWAP = ".swap"
 SET_ASIDE = ".set-aside"
-"""The suffix of a file that does not fit its log but is kept. Kafka ignores files with this suffix.
+"""The suffix of a file that does not belong in its log but is kept. Kafka ignores files with this
+suffix.
 """
 SEGMENT_SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 
@@ -85,7 +86,7 @@ def is_stray_directory(directory: str) -> bool:
 
 
 def stray_partition(directory: str) -> TopicPartition | None:
-    """The partition in the name of a stray directory. A long topic name may have been cut.
+    """The partition in the name of a stray directory; a long topic name may be shortened.
 
     Returns None for any other name.
     """
@@ -102,6 +103,6 @@ def is_future_directory(directory: str) -> bool:
 
 
 def renamed_directory(partition: TopicPartition, unique: UUID, suffix: str) -> str:
-    """`<topic>-<n>.<uuid><suffix>`; the topic name is cut if the result would be too long."""
+    """`<topic>-<n>.<uuid><suffix>`; the topic name is shortened if the result would be too long."""
     tail = f"-{partition.partition}.{unique.hex}{suffix}"
     return partition.topic[: _MAX_NAME - len(tail)] + tail

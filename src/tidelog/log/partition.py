@@ -1,7 +1,7 @@
 """One partition's log: append, read, truncate and delete, in Kafka's file format.
 
-Invariant: offsets in [log_start_offset, log_end_offset) are on disk in order. Everything below the
-recovery point survives power loss. No index, epoch or producer entry refers to an offset at or past
+Invariant: offsets in [log_start_offset, log_end_offset) are on disk in order. All records below the
+recovery point survive power loss. No index, epoch or producer entry refers to an offset at or past
 the log end offset.
 """
 
@@ -60,7 +60,7 @@ class PartitionLog(ReadableLog):
         self._flush = FlushProgress(loaded.log_end_offset, now)
         self.directory = directory
         self.retention_waits = False
-        """Whether to apply retention again once `repair_indexes` has confirmed every index."""
+        """Whether to apply retention again after `repair_indexes` has confirmed every index."""
 
     @classmethod
     def open(
@@ -78,17 +78,17 @@ class PartitionLog(ReadableLog):
         before_gap: Callable[[], None] = lambda: None,
         was_cleaned: bool = False,
     ) -> "PartitionLog":
-        """Load the log in `directory`, or create an empty one.
+        """Load the log in `directory`, or create an empty log there.
 
         If the last stop was not clean, loading scans and fsyncs the log from the recovery point on,
         so no reader sees a record that power loss could still remove. If writes may be lost,
-        loading cuts the log after the last valid batch. `recovery_point` is None if the recovery
-        point is unknown.
+        loading truncates the log after the last valid batch. `recovery_point` is None if the
+        recovery point is unknown.
 
         The log calls three functions before it changes. `lower_recovery_point` checkpoints a lower
-        recovery point before the log is cut below the present one. `before_change` is called before
-        the first change of the log's files. `before_gap` is called before the first gap in the
-        log's offsets, which only compaction may cause.
+        recovery point before the log is truncated below the current one. `before_change` is called
+        before the first change of the log's files. `before_gap` is called before the first gap in
+        the log's offsets, which only compaction may cause.
         """
         loader = LogLoader(
             disk,
@@ -109,7 +109,7 @@ class PartitionLog(ReadableLog):
         self._tail.configure(config)
         self._looks_inside = looks_inside(config)
 
-    # -- writing
+    # -- appending
 
     def append_as_leader(
         self,
@@ -151,9 +151,9 @@ class PartitionLog(ReadableLog):
     ) -> Appended | AppendRefused:
         """Write the leader's batches byte for byte, except a partial last batch.
 
-        If compaction has not left gaps in this log so far, batches after a gap in the offsets are
-        left out as well. The next fetch then asks the leader for the missing offset. The leader
-        confirms the gap, or reports that its own log is damaged (F54).
+        If compaction has never left a gap in this log, batches after a gap in the offsets are left
+        out as well. The next fetch then asks the leader for the missing offset. The leader confirms
+        the gap, or reports that its own log is damaged (F54).
         """
         found = check_replicated(batches, newest_epoch, has_gaps=self.was_cleaned)
         if isinstance(found, AppendRefused):
@@ -197,7 +197,7 @@ class PartitionLog(ReadableLog):
         """Record that an epoch begins at this offset, even if the epoch never gets a record."""
         self._tail.epochs.announce(epoch, start_offset)
 
-    # -- cutting
+    # -- truncation and retention
 
     def truncate_to(self, offset: Offset, now: Millis) -> None:
         """Drop every record at or past `offset`."""
@@ -215,8 +215,8 @@ class PartitionLog(ReadableLog):
         self._before_cut(end)
         self._deleted.add(segments.drop_from(keep + 1), self._removal_due())
         segments.active.truncate(position, end)
-        # Without an fsync, the cut bytes could reappear after the next append if power is lost.
-        # Cuts are rare, so the fsync may block the node's thread.
+        # Without an fsync, if power is lost, the truncated bytes could reappear after the next
+        # append. Truncations are rare, so this fsync is allowed to block the node's thread.
         segments.active.file.sync()
         self._disk.sync_directory(self.directory)
         self._end_at(end)
@@ -284,8 +284,8 @@ class PartitionLog(ReadableLog):
         if count == len(self._tail.segments):
             self._tail.roll(self.log_end_offset, now)
         dropped = self._tail.segments.drop_first(count)
-        # Write the epochs before the files are renamed. If the process ends in between, the next
-        # start sees from the epochs that these segments were deleted, not lost.
+        # Write the epochs before the files are renamed. If the process ends in between, the epochs
+        # show the next process that these segments were deleted, not lost.
         self.advance_log_start(max(self._tail.segments.first.base_offset, self.log_start_offset))
         self._deleted.add(dropped, self._removal_due())
         self._tail.snapshots.keep_only(self._tail.segments.first.base_offset, self.log_end_offset)
@@ -299,7 +299,7 @@ class PartitionLog(ReadableLog):
     def _removal_due(self) -> Millis:
         return self._now + self._tail.config.file_delete_delay_ms
 
-    # -- durability
+    # -- flushing and closing
 
     @property
     def recovery_point(self) -> Offset:
@@ -342,7 +342,7 @@ class PartitionLog(ReadableLog):
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def close(self, *, is_synced_by_caller: bool = False) -> None:
-        """Write indexes and producer state and fsync all files, so the next open skips the scan."""
+        """Write indexes and producer state, and fsync all files. The next open needs no scan."""
         files = self._tail.close(self.recovery_point)
         if files and not is_synced_by_caller:
             for file in files:

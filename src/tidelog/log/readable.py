@@ -1,7 +1,8 @@
-"""The read side of a partition's log: reads, look-ups by time, leader epochs, index repair.
+"""The read side of a partition's log: reads, searches by time, leader epochs and index repair.
 
-Invariant: a read returns only batches that were written to this log. If offsets are missing, but
-not because of compaction, a read ends before the gap, and a read at the gap fails (F54).
+Invariant: a read returns only batches that were written to this log. If offsets are missing for any
+reason other than compaction, a read ends before the gap, and a read that starts at the gap fails
+(F54).
 """
 
 from collections.abc import Callable
@@ -52,7 +53,8 @@ class ReadableLog:
         self._upkeep = Upkeep(disk, directory, loaded.recovery.damages, loaded.log_end_offset)
         self._epochs_are_checked = False
         self._at_rest = [(one.base_offset, one.size) for one in loaded.segments if one.size]
-        """Base offset and size of segments that earlier runs wrote and this run has not verified.
+        """The base offset and size of each segment that earlier runs wrote and this run has not
+        verified.
         """
         self.log_start_offset: Offset = loaded.log_start_offset
         self.recovery = loaded.recovery
@@ -71,7 +73,7 @@ class ReadableLog:
 
     @property
     def size(self) -> int:
-        """Bytes in all segments."""
+        """The size of all segments in bytes."""
         return self._tail.segments.size
 
     @property
@@ -79,7 +81,7 @@ class ReadableLog:
         """The base offset of the oldest segment, which is at or before the log start offset."""
         return self._tail.segments.first.base_offset
 
-    # -- reading
+    # -- reading records
 
     def read(
         self,
@@ -129,9 +131,9 @@ class ReadableLog:
             self._disk.only_cached = False
 
     def begin_verification(self) -> LogVerification | None:
-        """Begin to verify the segments that earlier runs wrote.
+        """Begin the verification of the segments that earlier runs wrote.
 
-        Returns None if there are no such segments, or if their verification has already begun.
+        Returns None if earlier runs wrote no segments, or if the verification has already begun.
         """
         at_rest, self._at_rest = self._at_rest, []
         if not at_rest:
@@ -152,7 +154,7 @@ class ReadableLog:
             self._broken_at(offset)
 
     def _broken_at(self, offset: Offset) -> None:
-        self._disk.only_cached = False  # damage is rare, so its search may wait for the disk
+        self._disk.only_cached = False  # damage is rare, so the search for it may wait for the disk
         segments = self._tail.segments
         number = segments.index_of(offset)
         end = segments.end_of(number, self.log_end_offset)
@@ -164,7 +166,7 @@ class ReadableLog:
     def search_by_time(
         self, timestamp: Millis, limit: Offset, start: Offset = 0, *, waits: bool = True
     ) -> TimeSearch | ErrorCode | None:
-        """A job that finds the first record in [start, limit) with at least this timestamp.
+        """Returns a job that finds the first record in [start, limit) with at least this timestamp.
 
         The job searches one segment. If it finds nothing, the caller continues the search with a
         new job that starts at `next_offset`. Raises NotCached if `waits` is False and the choice of
@@ -178,7 +180,7 @@ class ReadableLog:
     def search_newest(
         self, limit: Offset, *, waits: bool = True
     ) -> NewestSearch | ErrorCode | None:
-        """A job that finds the first record with the largest timestamp below `limit`.
+        """Returns a job that finds the first record with the largest timestamp below `limit`.
 
         Raises NotCached as `search_by_time` does.
         """
@@ -215,7 +217,7 @@ class ReadableLog:
     def active_producers(self) -> tuple[ActiveProducer, ...]:
         return self._tail.producers.active()
 
-    # -- epochs
+    # -- leader epochs
 
     @property
     def latest_epoch(self) -> LeaderEpoch:
@@ -227,7 +229,7 @@ class ReadableLog:
         return self._tail.epochs.entries
 
     def epoch_end(self, requested: LeaderEpoch, *, waits: bool = True) -> EpochEnd:
-        """The largest epoch up to `requested` and its end offset; both are -1 when unknown.
+        """The largest epoch up to `requested`, and its end offset; both are -1 if unknown.
 
         Raises NotCached if `waits` is False and the check of the epochs would wait for the disk.
         """
@@ -240,7 +242,7 @@ class ReadableLog:
         return self._tail.epochs.end(requested, self.log_end_offset)
 
     def _check_epochs(self) -> None:
-        """Compare the epochs with the batches, and rebuild the epochs if they do not match.
+        """Compare the epochs with the batches, and rebuild the epochs if the two differ.
 
         This happens once, before a truncation relies on the epochs.
         """
@@ -250,7 +252,7 @@ class ReadableLog:
         self._epochs_are_checked = True
         if fits:
             return
-        self._disk.only_cached = False  # a rebuild that stops halfway would lose epochs
+        self._disk.only_cached = False  # a rebuild that stopped halfway would lose epochs
         unwritten = [entry for entry in epochs.entries if entry.start_offset >= end]
         epoch_checks.rebuild_all(epochs, segments)
         epochs.truncate_from_start(start)
@@ -262,7 +264,7 @@ class ReadableLog:
         """The epoch of the record at `offset`; -1 when unknown."""
         return self._tail.epochs.at(offset)
 
-    # -- upkeep
+    # -- damage and index repair
 
     @property
     def damages(self) -> tuple[Damage, ...]:
@@ -270,7 +272,7 @@ class ReadableLog:
         return self._upkeep.damages
 
     def accept_end(self) -> None:
-        """Forget which records past the log end offset were lost, after the loss was reported."""
+        """Forget which records past the log end offset were lost. The loss has been reported."""
         self._upkeep.accept_end()
 
     @property

@@ -12,13 +12,13 @@ class AppendOrigin(Enum):
     """The origin of batches that the leader appends. It determines which checks apply."""
 
     CLIENT = "client"
-    """A produce request: one batch, no control records, sequence numbers in order."""
+    """A produce request: one batch, without control records, with sequence numbers in order."""
     CHECKED_CLIENT = "checked client"
     """A produce request whose records have already been inspected."""
     COORDINATOR = "coordinator"
-    """A group or transaction coordinator: epochs are checked, sequences are not."""
+    """A group or transaction coordinator: epochs are checked, but sequence numbers are not."""
     RAFT_LEADER = "raft leader"
-    """The metadata log: many batches, control records allowed, timestamps kept."""
+    """The metadata log: many batches; control records are allowed, and timestamps are kept."""
 
 
 class Appended(NamedTuple):
@@ -28,7 +28,7 @@ class Appended(NamedTuple):
     """The append time if message.timestamp.type is LogAppendTime, else -1. A duplicate has the
     timestamp that its first append stored."""
     duplicate: bool = False
-    """Whether the batch was already in the log. The offsets are then from its first append."""
+    """Whether the batch was already in the log. If so, the offsets are from its first append."""
 
 
 class AppendRefused(NamedTuple):
@@ -62,7 +62,7 @@ class AbortedTxn(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """An offset range that was durable and is now lost or unreadable. Reads return none of it."""
+    """An offset range that was durable and is now lost or unreadable. Reads never return it."""
 
     first_offset: Offset
     end_offset: Offset
@@ -82,5 +82,5 @@ class Recovery(NamedTuple):
 
     @property
     def is_proven(self) -> bool:
-        """Whether the log is certainly complete, as a clean shutdown left it (F54)."""
+        """Whether it is certain that the log is as complete as a clean shutdown left it (F54)."""
         return not self.damages and not self.doubts

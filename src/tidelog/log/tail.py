@@ -1,7 +1,7 @@
 """The end of a log, where batches are appended.
 
-Invariant: the bytes, indexes, epochs, producers and log end offset change together. An append that
-the disk refuses leaves all of them unchanged.
+Invariant: the bytes, indexes, epochs, producers and log end offset change together. If the disk
+refuses an append, all of them stay unchanged.
 """
 
 from tidelog.log.config import LogConfig
@@ -83,7 +83,7 @@ class LogTail:
         now: Millis,
         wall: Millis,
     ) -> Appended:
-        """Assign offsets to one batch and append it. This is the hot path: no copy, one write."""
+        """Assign offsets to one batch and append it. This hot path makes one write and no copy."""
         if not self.is_modified:
             self.begin_change()
         base_offset, size = self.end_offset, len(batch)
@@ -144,7 +144,7 @@ class LogTail:
     def _refusal(self, header: BatchHeader, batch: memoryview) -> AppendRefused | None:
         """The refusal of a coordinator's batch; None if it is valid.
 
-        Producer and coordinator epochs are checked, sequence numbers are not.
+        Producer and coordinator epochs are checked, but sequence numbers are not.
         """
         if not header.is_control:
             return self.producers.refusal(header, check_sequence=False)
@@ -182,7 +182,8 @@ class LogTail:
             if header.leader_epoch == epochs.latest:
                 continue
             if header.leader_epoch < epochs.latest:
-                # The latest known epoch has no records, and the log continues in an earlier epoch.
+                # The latest known epoch has no records, because the log continues in an earlier
+                # epoch.
                 epochs.truncate_from_end(header.base_offset)
             if header.leader_epoch > epochs.latest:
                 epochs.assign(header.leader_epoch, header.base_offset)
@@ -206,7 +207,7 @@ class LogTail:
     def roll(self, base_offset: Offset, now: Millis) -> Segment:
         """Start a new active segment.
 
-        Steps that can fail for lack of space come before the list of segments changes.
+        Steps that can fail for lack of space are done before the list of segments changes.
         """
         fresh = Segment(self._disk, self._directory, base_offset, now)
         fresh.start()

@@ -1,1 +1,1 @@
-"""Kafka's small files beside the logs: checkpoints, epochs, ids and the clean-shutdown mark."""
+"""The small files that accompany the logs: checkpoints, epochs, ids and the clean-shutdown mark."""

@@ -1,7 +1,8 @@
 """Kafka's small text files: offset checkpoints, epochs, meta.properties.
 
-Invariant: a reader accepts any bytes. It returns the valid lines, and whether all lines were valid.
-An absent file is valid and empty. A last line without a newline is torn and ignored.
+Invariant: a reader accepts any bytes. It returns the valid lines, and reports whether all lines
+were valid. An absent file is valid and empty. A last line without a newline counts as torn and is
+ignored.
 """
 
 import binascii
@@ -33,7 +34,7 @@ class EpochsRead(NamedTuple):
 
 
 def encode_id(identifier: UUID) -> str:
-    """A UUID as Kafka prints it: base64 for URLs, without padding."""
+    """A UUID as Kafka prints it: URL-safe base64 without padding."""
     return urlsafe_b64encode(identifier.bytes).rstrip(b"=").decode("ascii")
 
 
@@ -67,7 +68,7 @@ def encode_offsets(offsets: Mapping[TopicPartition, Offset]) -> bytes:
 def read_epochs(disk: Disk, path: str) -> EpochsRead:
     """Read a file with one `<epoch> <start offset>` per line, up to the first invalid line.
 
-    Both numbers must grow from line to line.
+    Both numbers must increase from line to line.
     """
     rows, was_sound = _read_rows(disk, path, 2)
     starts: list[tuple[LeaderEpoch, Offset]] = []
@@ -120,12 +121,12 @@ def _is_number(text: str) -> bool:
     return len(text) < 20 and text.isascii() and text.isdigit() and int(text) <= _MAX_NUMBER
 
 
-# -- meta.properties
+# -- the file meta.properties
 
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """The cluster and node that own a log directory (version 1 of the file)."""
+    """The content of meta.properties (version 1): the cluster and node that own a log directory."""
 
     cluster_id: str
     node_id: NodeId
@@ -157,7 +158,7 @@ def decode_meta_properties(content: bytes) -> MetaProperties | None:
 
 
 def write_meta_properties(disk: Disk, meta: MetaProperties) -> None:
-    """Write Kafka's file, and a copy with a checksum beside it (F59)."""
+    """Write meta.properties, and a copy of it with a checksum (F59)."""
     content = encode_meta_properties(meta)
     disk.write_file(names.META_PROPERTIES_COPY, content + _checksum_line(content))
     disk.write_file(names.META_PROPERTIES, content)

@@ -1,10 +1,11 @@
 """The clean-shutdown mark of a log directory (`.kafka_cleanshutdown`).
 
 Invariant: while the mark exists, no data log in the directory has changed since a clean shutdown.
-The mark names the broker epoch of that shutdown. Opening the directory does not change the mark.
-The mark is removed durably before the first change of a data log. If a process ends before that
-change, the mark remains valid for the next process. The mark does not cover the metadata log, which
-changes as soon as a node starts. As in Kafka, every start checks the metadata log.
+The mark contains the broker epoch of that shutdown. Opening the directory does not change the mark.
+The mark is removed durably before a data log is changed for the first time. If a process ends
+without changing any data log, the mark remains valid for the next process. The mark does not cover
+the metadata log, which changes as soon as a node starts. As in Kafka, every start checks the
+metadata log.
 """
 
 import json
@@ -23,10 +24,10 @@ _LARGEST_EPOCH = 2**63 - 1
 class CleanShutdown(NamedTuple):
     was_clean: bool
     broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
-    """The broker epoch of the shutdown; -1 when the mark does not name it."""
+    """The broker epoch of the shutdown; -1 if the mark does not contain it."""
     incarnation: UUID | None = None
-    """The incarnation id that the next process added before it registered; None if it added
-    none."""
+    """The incarnation id that the next process adds to the mark before it registers; None if no
+    process has added an id."""
 
 
 class CleanShutdownMark:
@@ -47,7 +48,10 @@ class CleanShutdownMark:
         return self._is_there
 
     def withdraw(self) -> None:
-        """Remove the mark durably before a log changes; only a clean shutdown sets it again."""
+        """Remove the mark durably before a log changes.
+
+        Only a clean shutdown sets the mark again.
+        """
         if self._is_there:
             self._disk.remove(names.CLEAN_SHUTDOWN)
             self._disk.sync_directory("")

@@ -1,6 +1,6 @@
 """The start offset of each leader epoch in this log (`leader-epoch-checkpoint`).
 
-Invariant: epochs and start offsets both grow from entry to entry. An epoch without records is
+Invariant: epochs and start offsets both increase from entry to entry. An epoch without records is
 replaced by the next epoch, which starts at the same offset. The file is written without an fsync.
 After power loss the file may be old or torn, so loading compares it with the batches. Loading drops
 epochs without records, so the file is written only when an epoch gets its first record.
@@ -52,7 +52,7 @@ class LeaderEpochs:
             self.write()
 
     def announce(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """Record the start of an epoch without records.
+        """Record the start of an epoch that has no records yet.
 
         The first append of the epoch writes the file.
         """
@@ -62,12 +62,12 @@ class LeaderEpochs:
     def learn(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
         """Record the start of an epoch in memory only.
 
-        After many calls, the caller writes the file.
+        The caller writes the file once, after its last call.
         """
         self._assign(epoch, start_offset)
 
     def end(self, requested: LeaderEpoch, log_end_offset: Offset) -> EpochEnd:
-        """The largest known epoch up to `requested`, and its end offset (OffsetForLeaderEpoch)."""
+        """The largest known epoch up to `requested`, and the end offset of that epoch."""
         if requested == NO_EPOCH:
             return EpochEnd(NO_EPOCH, NO_OFFSET)
         if requested == self.latest:
@@ -96,7 +96,7 @@ class LeaderEpochs:
             self._replace(kept)
 
     def truncate_from_start(self, start_offset: Offset) -> None:
-        """Drop epochs before the new log start; the first remaining epoch begins at that offset."""
+        """Drop epochs before the new log start, and let the first remaining epoch begin there."""
         above = bisect_right(self._entries, start_offset, key=_by_start)
         if above == 0 or (above == 1 and self._entries[0].start_offset == start_offset):
             return
@@ -117,7 +117,7 @@ class LeaderEpochs:
         self.is_written = True
 
     def close(self, end_offset: Offset) -> File:
-        """Write the epochs that have records; the caller fsyncs the returned file."""
+        """Write the epochs that have records, and return the file, which the caller must fsync."""
         self._entries = [entry for entry in self._entries if entry.start_offset < end_offset]
         self.write()
         return self._disk.open(self._path)

@@ -1,12 +1,12 @@
 """How the last process that used a log directory ended, and which of its writes may be lost.
 
-A process that is killed loses no write, because the operating system keeps unsynced data until the
-data is on disk. Only power loss or a crash of the operating system loses unsynced data. The file
+A process that is killed loses no write, because the operating system keeps unsynced data and writes
+it to disk later. Only power loss or a crash of the operating system loses unsynced data. The file
 `machine-boot` tells these cases apart. It holds the id of the machine boot in which every log of
-the directory was last known to be valid. If the machine has not booted since then, invalid bytes in
-a log are damage, and the valid batches after them are kept. If the machine has booted, invalid
-bytes past the recovery point may come from a write that was not synced. The bytes after them may
-then be older than the bytes before them.
+the directory was last known to be valid. If the machine has not rebooted since then, invalid bytes
+in a log are damage, and the valid batches after them are kept. If the machine has rebooted, invalid
+bytes past the recovery point may come from a write that was not synced. In this case, the bytes
+after them may be older than the bytes before them.
 """
 
 from enum import Enum
@@ -19,7 +19,7 @@ class LastStop(Enum):
     CLEAN = "clean"
     """The process closed and synced every log."""
     KILLED = "killed"
-    """The process ended without closing its logs, but the machine has not booted since then."""
+    """The process ended without closing its logs, but the machine has not rebooted since then."""
     UNKNOWN = "unknown"
     """Writes that were not synced may be lost."""
 
@@ -35,8 +35,8 @@ class BootMark:
     def set(self) -> None:
         """Record that every log of the directory is valid in this boot of the machine.
 
-        The file needs no fsync. Power loss may damage the file, but then the machine boots, and no
-        old content of the file equals the new boot id.
+        The file needs no fsync. Power loss may damage the file. But after power loss the machine
+        has a new boot id, which no old content of the file can equal.
         """
         boot = self._disk.boot_id()
         if boot is not None and not self.is_current:

@@ -25,8 +25,8 @@ to belong to the topic in its name.
 """
 HELD = b"held\n"
 """Content that marks a directory as held. It is written if the topic id is missing or damaged, and
-the records may belong to another topic of the same name. A held directory is out of use at every
-start until an operator restores it.
+the records might therefore belong to another topic of the same name. A held directory is out of use
+at every start until an operator restores it.
 """
 
 
@@ -46,14 +46,14 @@ class Belonging(Enum):
 
 class TopicIdRead(NamedTuple):
     topic_id: TopicId | None
-    """None when the file is absent or damaged."""
+    """None if the file is absent or damaged."""
     partition: int | None = None
-    """None when the file does not name the partition. Kafka's files never name it."""
+    """None if the file does not contain the partition number, as in Kafka."""
     is_restored: bool = False
     is_held: bool = False
     is_absent: bool = False
     needs_repair: bool = False
-    """Whether the id is known although a part of the file is damaged."""
+    """Whether the topic id is known but another part of the file is damaged."""
 
     def is_in_place(self, partition: int) -> bool:
         """Whether the file may belong to this partition."""
@@ -86,9 +86,10 @@ def read(disk: Disk, directory: str) -> TopicIdRead:
 
 
 def _is_sound(content: bytes, topic_id: TopicId, partition: int | None) -> bool:
-    """Whether the file is exactly as Tidelog or Kafka writes it.
+    """Whether the file has exactly the content that Tidelog or Kafka writes.
 
-    The bytes are compared, not the ids, because 16 different base64 strings decode to the same id.
+    The bytes are compared instead of the ids, because 16 different base64 strings decode to the
+    same id.
     """
     if partition is not None:
         return content == encode(topic_id, partition)

@@ -1,9 +1,10 @@
-"""The checkpoints in the root of a log directory: offsets of all its partitions.
+"""The checkpoints in the root of a log directory, with offsets of all its partitions.
 
 Invariant: a clean shutdown writes the offsets of all partitions. If a log has no valid recovery
 point after a clean shutdown, the log may be incomplete (F54, F59). The files are fsynced only on
-request, because an fsync can block the node for long. If power loss leaves an old file, the scan of
-a log takes longer. If power loss leaves a torn file, the log is scanned in full.
+request, because an fsync can block the node for a long time. If power loss leaves an old file, the
+scan of a log at the next start takes longer. If power loss leaves a torn file, every log is scanned
+in full.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -27,7 +28,8 @@ class RootCheckpoints:
     def __init__(self, disk: Disk, present: Collection[TopicPartition], *, was_clean: bool) -> None:
         """`present` lists the partitions that have a directory.
 
-        If there are such partitions, every checkpoint must exist after a clean shutdown.
+        If at least one partition has a directory, every checkpoint must exist after a clean
+        shutdown.
         """
         self._disk = disk
         self._written: dict[str, bytes] = {}
@@ -56,7 +58,8 @@ class RootCheckpoints:
     ) -> Offset | None:
         """The checkpointed recovery point of a log; None when it is unknown.
 
-        If the partition's directory is missing, the fsynced records below this offset are lost.
+        If the partition's directory is missing, all records below this offset are lost, although
+        they were fsynced.
         """
         if not is_present:
             return self._missing.pop(partition, 0)
@@ -69,9 +72,9 @@ class RootCheckpoints:
         return partition in self.cleaned or (is_compacted and not self._knows_cleaned)
 
     def note_cleaned(self, partition: TopicPartition) -> None:
-        """Record durably that compaction leaves gaps in this log.
+        """Record durably that compaction has left gaps in this log.
 
-        The log calls this before its first gap.
+        The log calls this before it gets its first gap.
         """
         self.cleaned.setdefault(partition, 0)
         self._write(names.CLEANER_CHECKPOINT, self.cleaned, durable=True)
@@ -92,7 +95,7 @@ class RootCheckpoints:
     def lower_recovery_point(self, partition: TopicPartition, offset: Offset) -> None:
         """Checkpoint a lower recovery point.
 
-        The log calls this before it is truncated to that offset.
+        The log calls this before it truncates itself to that offset.
         """
         if self.recovery_points.get(partition, 0) > offset:
             self.recovery_points[partition] = offset
@@ -146,7 +149,7 @@ class RootCheckpoints:
         if not was_sound:
             self.notes.append(f"{path} was torn or corrupt: {len(offsets)} of its lines are used")
         elif offsets:
-            # Remember the content, so that an unchanged file is not rewritten. Power loss during a
-            # write could tear the file.
+            # Remember the content. An unchanged file is not rewritten, because power loss during a
+            # write could tear it.
             self._written[path] = checkpoints.encode_offsets(offsets)
         return offsets

@@ -1,1 +1,1 @@
-"""The indexes of a segment by offset, time and aborted transaction, all derived from the log."""
+"""The indexes of a segment, by offset, by time and by aborted transaction, derived from the log."""

@@ -3,7 +3,7 @@
 An entry is a key and a value. Keys increase strictly from entry to entry, and values never
 decrease. New entries stay in memory until they fill a page, which is then written. Written entries
 are searched on disk, so the memory of an index does not depend on the size of its segment. Kafka
-leaves zeros after the last entry of a preallocated index. These zeros are cut when the index is
+leaves zeros after the last entry of a preallocated index. These zeros are cut off when the index is
 first used, and are never read as entries.
 
 An index is derived from its segment and has no checksum. Callers therefore compare each entry with
@@ -19,7 +19,7 @@ from tidelog.model.ids import Millis, Offset
 
 _PENDING_BYTES = 4096
 _SCAN_ENTRIES = 512
-"""A binary search stops at this number of entries and reads them at once."""
+"""A binary search stops when this many entries are left, and reads them all at once."""
 
 _KEY, _VALUE = 0, 1
 
@@ -47,7 +47,7 @@ class SparseIndex:
 
     @property
     def size(self) -> int:
-        """Bytes of all entries, written or not."""
+        """The size of all entries in bytes, including entries that are still in memory."""
         if self._count < 0:
             self._load()
         return self._count * self._entry.size + len(self._pending)
@@ -76,9 +76,9 @@ class SparseIndex:
         return self._floor(_VALUE, value)
 
     def steps_back(self, key: int) -> Iterator[tuple[int, int]]:
-        """Entries before `floor(key)`, the latest first.
+        """Yield some of the entries before `floor(key)`, the latest first.
 
-        The distance to the next one doubles each time.
+        The distance between two of these entries doubles each time.
         """
         self.write_out()
         number, step = self._count_below(_KEY, key + 1) - 2, 1
@@ -120,7 +120,7 @@ class SparseIndex:
             self._last = self._read(self._count - 1)
 
     def write_out(self) -> File:
-        """Write pending entries to the file, which is created if absent."""
+        """Write pending entries to the file, which is created if necessary."""
         if self._count < 0:
             self._load()
         file = self._open()
@@ -149,7 +149,7 @@ class SparseIndex:
         last = self._read(count - 1) if count else (-1, -1)
         if count * self._entry.size != file.size:
             file.truncate(count * self._entry.size)
-        # A read may raise NotCached. The index is loaded only after all reads.
+        # A read may raise NotCached, so the index counts as loaded only after all reads.
         self._count, self._last = count, last
 
     def _used(self, whole: int) -> int:
@@ -229,7 +229,7 @@ class OffsetEntry(NamedTuple):
 
 
 class OffsetIndex:
-    """Maps the last offset of some batches to their position in the segment."""
+    """Maps the last offsets of some batches to the positions of these batches in the segment."""
 
     __slots__ = ("_base", "entries")
 
@@ -253,7 +253,7 @@ class OffsetIndex:
         return None if entry is None else OffsetEntry(self._base + entry[0], entry[1])
 
     def steps_back(self, offset: Offset) -> Iterator[OffsetEntry]:
-        """Earlier entries, at growing distances from `offset`."""
+        """Yield earlier entries, at growing distances from `offset`."""
         for key, position in self.entries.steps_back(offset - self._base):
             yield OffsetEntry(self._base + key, position)
 
@@ -288,7 +288,7 @@ class TimeIndex:
         return None if entry is None else TimeEntry(entry[0], self._base + entry[1])
 
     def entry_before(self, timestamp: Millis) -> TimeEntry | None:
-        """The last entry older than `timestamp`. All records up to its offset are older as well."""
+        """The last entry older than `timestamp`. All records up to its offset are older too."""
         entry = self.entries.floor(timestamp - 1)
         return None if entry is None else TimeEntry(entry[0], self._base + entry[1])
 

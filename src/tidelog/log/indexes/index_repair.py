@@ -1,4 +1,4 @@
-"""Rebuilds the indexes of a segment from its batch headers, a limited number of headers at a time.
+"""Rebuilds the indexes of a segment from its batch headers, in steps of limited length.
 
 Indexes are derived data. Until they are rebuilt, a wrong entry only makes scans longer (F55, F56).
 The rebuilt entries stay in memory (5 MB per gigabyte of segment), and readers use them during the
@@ -38,12 +38,12 @@ class IndexRebuild:
 
     def __init__(self, segment: "Segment", index_interval: int, reason: str) -> None:
         self.reason = reason
-        """Why the indexes are rebuilt; empty if they are only compared with the headers."""
+        """The reason for the rebuild; empty if the indexes are only compared with the headers."""
         self.max_timestamp: Millis = NO_TIMESTAMP
         self.offset_of_max_timestamp: Offset = segment.base_offset
         self.since_entry = 0
         self.broken: BrokenChainError | None = None
-        """The broken batch that ended the scan, if any."""
+        """The broken batch that ended the scan; None if there was none."""
         self.walked = 0
         """The number of headers scanned so far."""
         self._segment = segment

@@ -17,9 +17,10 @@ SMALL = 8 * 1024 * 1024
 def confirmed_max_timestamp(segment: Segment) -> Millis:
     """The largest timestamp, confirmed by the batches.
 
-    For a small segment, all headers are read once. For a large segment, two checks are enough. The
+    For a small segment, all headers are read once. For a large segment, two checks are enough: the
     last entry of the time index must have the timestamp of its batch, and the last batch must not
-    be newer. If a check fails, StillIndexing is raised until all headers have been read.
+    be newer. If a check fails, a scan of all headers begins, and StillIndexing is raised until the
+    scan is complete.
     """
     if segment.is_time_confirmed:
         return segment.max_timestamp
@@ -56,7 +57,7 @@ def names_its_batch(segment: Segment, timestamp: Millis, offset: Offset) -> bool
 
 
 def offset_before(segment: Segment, timestamp: Millis) -> Offset:
-    """An offset below which every record of the segment is older than `timestamp`."""
+    """An offset such that every record of the segment below it is older than `timestamp`."""
     entry = segment.time_index.entry_before(timestamp)
     if entry is None or names_its_batch(segment, entry.timestamp, entry.offset):
         return segment.base_offset if entry is None else entry.offset

@@ -1,8 +1,8 @@
 """Finds an offset by timestamp: the time index selects a range, and a job reads its batches.
 
-A search unpacks batches from clients, which may contain anything, so the search has limits. When a
-limit is reached, or when records cannot be read, the result is the first offset that was not
-examined. No matching record lies before that offset, so a consumer that starts at it misses
+A search unpacks batches that clients have written. These may contain anything, so the search has
+limits. When a limit is reached, or when records cannot be read, the result is the first offset that
+was not examined. No matching record lies before that offset, so a consumer that starts there misses
 nothing.
 """
 
@@ -29,7 +29,7 @@ SEARCHED_BYTES = 32 * 1024 * 1024
 SEARCHED_RECORDS = 200_000
 """The maximum number of records to read from one batch. Producers write far smaller batches."""
 _SEARCHED_BATCHES = 64
-"""A search opens at most this number of batches, even if later headers promise a match."""
+"""A search unpacks at most this many batches, even if later headers promise a match."""
 
 _PIECE = 64 * 1024
 _HEADERS_PER_STEP = 256
@@ -65,7 +65,7 @@ class TimeSearch:
     start: Offset
     limit: Offset
     next_offset: Offset
-    """The offset where the next segment starts. If nothing is found, the search continues there."""
+    """The start of the next segment, where the search continues if this one finds nothing."""
 
     def run(self) -> Steps[Found]:
         opened = 0
@@ -92,7 +92,7 @@ class TimeSearch:
 def first_not_older(
     segments: SegmentList, timestamp: Millis, start: Offset, limit: Offset
 ) -> TimeSearch | None:
-    """Return a search of the first segment that may hold a matching record in [start, limit)."""
+    """Return a search in the first segment that may hold a matching record in [start, limit)."""
     for number in range(segments.index_of(start), len(segments)):
         segment = segments[number]
         if segment.base_offset >= limit:
@@ -111,7 +111,7 @@ class NewestSearch:
 
     work: ClassVar[Work] = Work.COMPUTE
     timestamp: Millis
-    """The largest timestamp of the segments that end below the limit; -1 if no segment does."""
+    """The largest timestamp of the segments that end below the limit; -1 if there are none."""
     whole: Stretch | None
     """The range of the segment that holds `timestamp`, from the batch with that timestamp on."""
     rest: Stretch | None

@@ -1,8 +1,8 @@
 """The aborted transactions that end in a segment (`.txnindex`); read_committed skips their records.
 
 Entries are in the order of their markers. The file is created with the first entry, so most
-segments have no `.txnindex` file. The file has no checksum. Loading ignores invalid entries, and
-the verification of the log compares the valid entries with the batches.
+segments have no `.txnindex` file. The file has no checksum. Loading therefore ignores invalid
+entries, and the verification of the log compares the valid entries with the batches.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class TransactionIndex:
         self._base = base_offset
         self._entries: list[AbortedTxn] | None = None
         self._at_rest = 0
-        """The number of entries at the start of the file that earlier runs wrote."""
+        """The number of entries that earlier runs wrote, which are at the start of the file."""
         self._is_whole = True
         """Whether the whole file consists of valid entries."""
 
@@ -60,14 +60,14 @@ class TransactionIndex:
         self._entries, self._at_rest, self._is_whole = [], 0, True
 
     def file(self) -> File | None:
-        """The file, for an fsync; None when no transaction was aborted here."""
+        """The file to fsync; None if no transaction was aborted in this segment."""
         return self._disk.open(self.path) if self._disk.exists(self.path) else None
 
     def correct(self, at_rest: list[AbortedTxn]) -> bool:
-        """Compare the entries of earlier runs with `at_rest`, which was read from the batches.
+        """Compare the entries of earlier runs with `at_rest`, which were read from the batches.
 
         If the two differ, rewrite the file with `at_rest` and the entries of this run. Returns
-        whether they differed.
+        whether the two differed.
         """
         entries = self._load()
         if self._is_whole and entries[: self._at_rest] == at_rest:

@@ -2,7 +2,7 @@
 
 Every roll and every clean shutdown writes a snapshot. It covers the batches below the offset in its
 name. It is written without an fsync, so it may be torn after power loss. Its CRC reveals a torn
-file. The state can then be rebuilt from an older snapshot and the batches after it.
+file. If a snapshot is torn, the state is rebuilt from an older snapshot and the batches after it.
 """
 
 from collections.abc import Mapping

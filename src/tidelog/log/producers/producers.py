@@ -92,8 +92,8 @@ class ProducerStates:
         return None
 
     def refusal(self, header: BatchHeader, *, check_sequence: bool) -> AppendRefused | None:
-        """The refusal of a batch with an old epoch, a wrong sequence number, or the wrong
-        transaction state. None if the batch is valid.
+        """The refusal if a batch has an old epoch, a wrong sequence number or the wrong transaction
+        state; None if the batch is valid.
         """
         entry = self.entries.get(header.producer_id)
         if entry is None:
@@ -121,7 +121,7 @@ class ProducerStates:
     def marker_refusal(
         self, header: BatchHeader, marker: EndTransactionMarker
     ) -> AppendRefused | None:
-        """The refusal of a marker with an old producer or coordinator epoch; None if valid."""
+        """The refusal if a marker has an old producer or coordinator epoch; None if it is valid."""
         entry = self.entries.get(header.producer_id)
         if entry is None:
             return None
@@ -175,12 +175,12 @@ class ProducerStates:
         stable = next(iter(self._ongoing), offset + 1)
         return AbortedTxn(header.producer_id, first, offset, stable)
 
-    # -- reading
+    # -- queries
 
     def last_stable_offset(self, high_watermark: Offset) -> Offset:
         """The first offset of the earliest transaction that is open or has no committed marker.
 
-        If there is no such transaction, the result is the high watermark.
+        If every transaction has a committed marker, the result is the high watermark.
         """
         if not self._ongoing and not self._completed:
             return high_watermark
@@ -202,7 +202,7 @@ class ProducerStates:
             for id, entry in self.entries.items()
         )
 
-    # -- housekeeping
+    # -- restoring and expiring
 
     def restore(self, entries: dict[ProducerId, ProducerEntry], end_offset: Offset) -> None:
         """Start from a snapshot taken at `end_offset`."""

@@ -1,1 +1,1 @@
-"""Opens a log after any kind of stop: cuts an invalid tail and sets aside files that do not fit."""
+"""Opens a log after any kind of stop: truncates an invalid tail and sets aside misplaced files."""

@@ -1,9 +1,9 @@
 """Checks cheaply whether the segments of a log are contiguous (F54).
 
-For each segment, the last index entry and the batches from that entry on are read. The next segment
-must begin where these batches end. Only a log in which compaction has run may have gaps. The
-setting cleanup.policy=compact alone does not allow a gap. Even in a compacted log, a segment never
-begins before the previous segment ends.
+For each segment, the check reads the last index entry and the batches from that entry on. The next
+segment must begin where these batches end. Only a log in which compaction has run may have gaps.
+The setting cleanup.policy=compact alone does not make a gap valid. Even in a compacted log, a
+segment never begins before the previous segment ends.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ class Tail(NamedTuple):
 
     next_offset: Offset
     last_offset: Offset
-    """-1 when the segment is empty."""
+    """The last offset; -1 if the segment is empty."""
     leader_epoch: LeaderEpoch
     timestamp: Millis
 
@@ -37,7 +37,7 @@ class ContinuityVerdict(NamedTuple):
     """The end offset of the last valid segment."""
     tails: tuple[Tail, ...]
     problem: str | None
-    """What is wrong with the first invalid segment; None if all segments are valid."""
+    """The problem with the first invalid segment; None if all segments are valid."""
 
 
 def tail_of(segment: Segment, *, has_gaps: bool) -> Tail:
@@ -63,11 +63,11 @@ def tail_of(segment: Segment, *, has_gaps: bool) -> Tail:
 def check(
     segments: Sequence[Segment], count: int, *, has_gaps: bool, recovery_point: Offset | None
 ) -> ContinuityVerdict:
-    """How many of the first `count` segments are valid and contiguous.
+    """Find how many of the first `count` segments are valid and contiguous.
 
     If a segment does not begin where the previous segment ends, either of the two may be wrong,
-    because no checksum covers offsets. Both then count as invalid, and the caller scans them. The
-    caller always scans the segments after the first `count`.
+    because no checksum covers offsets. Therefore, both count as invalid, and the caller scans them.
+    The caller always scans the segments after the first `count`.
     """
     tails: list[Tail] = []
     end = segments[0].base_offset if segments else 0
@@ -124,12 +124,12 @@ def readable(
     has_gaps: bool,
     epochs: LeaderEpochs | None,
 ) -> tuple[int, Offset | None]:
-    """The number of bytes after the batch boundary `position` whose batches are contiguous.
+    """How many bytes from the batch boundary `position` on hold contiguous batches.
 
     Only these bytes may be served. No checksum covers offsets, so only this check detects wrong
-    offsets. The second result is the expected offset of the first missing or broken batch, if there
-    is one. Raises BrokenChainError if the first batch does not hold `offset`. If `epochs` is given,
-    leader epochs and checksums are verified as well.
+    offsets. If a batch is missing or broken, the second result is its expected offset. Raises
+    BrokenChainError if the first batch does not hold `offset`. If `epochs` is given, leader epochs
+    and checksums are verified as well.
     """
     end, checks_sums = position + length, epochs is not None
     first, checked_to = segment.summed if checks_sums else segment.chained

@@ -1,7 +1,7 @@
 """The unreadable or lost ranges of a log (`damage-checkpoint`), kept across restarts.
 
-After a clean shutdown, loading skips the scan that finds damage. Without this file, loading would
-then treat the log as complete (F54). The file exists only while there is damage.
+After a clean shutdown, loading skips the scan that finds damage. So without this file, loading
+would treat a damaged log as complete (F54). The file exists only while there is damage.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from tidelog.model.ids import Offset
 
 
 def read(disk: Disk, directory: str) -> list[tuple[Offset, Offset]]:
-    """The damaged ranges; an unreadable file gives (0, 0), so that loading scans the whole log."""
+    """The damaged ranges; (0, 0) if the file is unreadable, so that loading scans the whole log."""
     pairs, was_sound = checkpoints.read_pairs(disk, _path(directory))
     return pairs if was_sound else [(0, 0)]
 

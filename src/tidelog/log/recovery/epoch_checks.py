@@ -1,7 +1,7 @@
 """Compares leader-epoch-checkpoint with the batches, and rebuilds the file from the batches.
 
 Every batch carries its leader epoch, so the file is derived data. A wrong file would make a
-follower truncate its log at the wrong offset. So the file is compared with the batches before it is
+follower truncate its log at the wrong offset, so the file is compared with the batches before it is
 used.
 """
 

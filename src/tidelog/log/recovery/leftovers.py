@@ -3,7 +3,7 @@
 `.deleted` and `.cleaned` files are removed. A `.swap` file is the finished result of a compaction
 that was interrupted before it replaced segments. Loading completes this replacement. If a
 `.cleaned` file shows that the compaction did not finish, loading removes the `.swap` file instead.
-In a log that is not compacted, nothing may replace a segment, so `.swap` and `.cleaned` files are
+In a log that is not compacted, no file may replace a segment, so `.swap` and `.cleaned` files are
 set aside. A damaged `.swap` file is set aside too, because it would replace valid records (F54).
 """
 
@@ -27,7 +27,7 @@ class Cleared(NamedTuple):
     is_swapped: bool = False
     """Whether a compaction was completed, so that offsets may be missing."""
     notes: tuple[str, ...] = ()
-    """The files that were set aside, one sentence each."""
+    """One sentence about each file that was set aside."""
 
 
 def clear(

@@ -5,7 +5,7 @@ only the last batches of each segment are read. The segments must be contiguous,
 end at the recovery point (F54). If the shutdown was not clean, the log is scanned and fsynced from
 the recovery point on. The bytes after this point may be only in the page cache, which a power loss
 would remove. If a check fails, the scan begins at the first segment that may be wrong. `LastStop`
-tells whether power may have been lost.
+shows whether power may have been lost.
 """
 
 from bisect import bisect_right
@@ -45,7 +45,7 @@ class LoadedLog(NamedTuple):
 
 
 class LogLoader:
-    """Loads one log, once."""
+    """Loads one log; each loader is used only once."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class LogLoader:
         )
 
     def _load_segments(self) -> tuple[ProducerStates, Offset]:
-        """The producer state and the log end offset, after scanning as little as possible."""
+        """Scan as little as possible; returns the producer state and the log end offset."""
         was_clean = self._last_stop is LastStop.CLEAN
         first = len(self._segments) if was_clean else self._segment_of(self._recovery_point)
         verdict = continuity.check(
@@ -193,7 +193,7 @@ class LogLoader:
         return was_clean and end == self._recovery_point and not self._damages
 
     def _check_end(self, verdict: ContinuityVerdict) -> int:
-        """The index of the first segment to scan, or the number of segments if the end is right."""
+        """The index of the first segment to scan; the number of segments if no scan is needed."""
         point, end = self._recovery_point, verdict.end
         if point is None or end == point or not self._segments:
             return len(self._segments)
@@ -215,8 +215,8 @@ class LogLoader:
     def _find_start(self) -> None:
         """Set the log start offset from the checkpoint, the epochs and the first segment.
 
-        Retention writes the epochs before it deletes segments. If the epochs begin before the first
-        segment, segments were therefore lost, not deleted.
+        Retention writes the epochs before it deletes segments. So if the epochs begin before the
+        first segment, segments were lost, not deleted.
         """
         first = self._segments[0].base_offset if self._segments else None
         entries = self._epochs.entries if self._epochs.was_sound else ()
@@ -230,18 +230,18 @@ class LogLoader:
         if first is None:
             return
         if known is None:
-            # No valid epochs tell where the log began. An index whose log file does not exist still
-            # shows that a segment is missing.
+            # There are no valid epochs, which would show where the log began. But an index whose
+            # log file does not exist shows that a segment is missing.
             known = min(self._without_log, default=None)
         missing_from = self._log_start if known is None else max(known, self._log_start)
         if known is not None and missing_from < first:
             self._damage(Damage(missing_from, first, "the first segments are missing"))
         self._log_start = max(self._log_start, first)
 
-    # -- epochs
+    # -- leader epochs
 
     def _had_epochs(self) -> bool:
-        """Whether the last process wrote records, so that it must have written the epochs."""
+        """Whether the last process wrote records, and therefore must have written the epochs."""
         has_lost_nothing = self._last_stop is not LastStop.UNKNOWN
         return (self._recovery_point or 0) > self._log_start or (
             has_lost_nothing and any(segment.size for segment in self._segments)
@@ -315,7 +315,7 @@ class LogLoader:
         )
 
     def _find_segments(self, found: list[str]) -> list[Segment]:
-        """Returns one segment per .log file, in order. Indexes without a .log file are removed."""
+        """Returns one segment per .log file, in order, and removes indexes without a .log file."""
         kinds: dict[Offset, set[str]] = {}
         for name in found:
             parsed = names.segment_file(name)
@@ -332,8 +332,7 @@ class LogLoader:
                 if size and not suffixes >= {names.OFFSET_INDEX, names.TIME_INDEX}:
                     segment.distrust_indexes("an index is missing")
                 continue
-            # Remember that the log file is missing. Remove its indexes, which are useless without
-            # it.
+            # Remember that the log file is missing, and remove its indexes, which are useless now.
             self._without_log.append(base)
             for suffix in sorted(suffixes):
                 self._disk.remove(segment.path(suffix))
@@ -367,7 +366,7 @@ class LogLoader:
         self._segments = [fresh]
         return self._log_start
 
-    # -- reports
+    # -- reporting findings
 
     def _note(self, sentence: str) -> None:
         self._notes.append(f"{self._directory}: {sentence}")

@@ -14,10 +14,10 @@ from tidelog.protocol.records.batch import BatchHeader
 def resume(
     segment: Segment, position: int, least: Offset, limit: Offset, *, has_gaps: bool
 ) -> tuple[int, Offset] | None:
-    """Position and offset of the next valid batch past `least` that ends at or before `limit`.
+    """The position and offset of the next valid batch past `least` that ends at or before `limit`.
 
     No checksum covers offsets. A batch that ends past the limit has a wrong offset and is skipped.
-    A batch directly at `position` is also skipped, unless its offset fits the next batch.
+    A batch directly at `position` is also skipped, unless it ends where the next batch begins.
     """
     limit = min(limit, segment.base_offset + MAX_RELATIVE_OFFSET)
     at: int | None = position
@@ -97,7 +97,7 @@ def find(
 
 
 def _runs(segment: Segment, position: int) -> Iterator[tuple[int, int, Offset | None]]:
-    """The end of each run of batches between known holes, and the start of the next run."""
+    """For each run of batches between known holes, its end and the start of the next run."""
     for hole in segment.holes:
         if hole.end > position or (hole.position == hole.end >= position):
             yield hole.position, hole.end, hole.end_offset

@@ -1,7 +1,7 @@
-"""Scans segments that may be invalid, and makes a contiguous log of them or reports the damage.
+"""Scans segments that may be invalid, and builds a contiguous log from them or reports damage.
 
-Invariant: if power may have been lost, the log is cut at the first invalid bytes at or past the
-recovery point, because the bytes after them may be older. Any other invalid bytes are damage to
+Invariant: if power may have been lost, the log is truncated at the first invalid bytes at or past
+the recovery point, because the bytes after them may be older. Any other invalid bytes are damage to
 records that may have been acknowledged. This damage is reported, and valid batches after it are
 kept. A segment that does not fit at its base offset is set aside, not deleted.
 """
@@ -34,8 +34,8 @@ class SegmentRecovery:
         *,
         has_gaps: bool,
     ) -> None:
-        """No write below `durable_to` was lost, so invalid bytes below it are damage. If power may
-        have been lost, `durable_to` is the recovery point. Otherwise it is unlimited.
+        """All writes below `durable_to` reached the disk, so invalid bytes below it are damage. If
+        power may have been lost, `durable_to` is the recovery point. Otherwise it is unlimited.
         """
         self._config = config
         self._recovery_point = recovery_point
@@ -78,8 +78,8 @@ class SegmentRecovery:
     # -- between two segments
 
     def _follows(self, previous: Segment, segment: Segment) -> bool:
-        """Whether the segment continues the log. Durable offsets that are missing before the
-        segment are recorded as a hole."""
+        """Whether the segment continues the log. If durable offsets are missing before the segment,
+        they are recorded as a hole."""
         end, base = self.end_offset, segment.base_offset
         known = self._recovery_point
         if misplaced(segment, end, has_gaps=self._has_gaps, recovery_point=known) is None:
@@ -104,7 +104,7 @@ class SegmentRecovery:
         return first is not None and first.base_offset == segment.base_offset
 
     def _proves_reach(self, segment: Segment) -> bool:
-        """Whether the segment proves that the log once reached it, so that the gap is a hole."""
+        """Whether the segment proves that the log once reached it, so a gap before it is a hole."""
         return (self._has_gaps and segment.size > 0) or self._starts_at_base(segment)
 
     def _set_aside(self, segment: Segment) -> None:
@@ -115,7 +115,7 @@ class SegmentRecovery:
         )
 
     def _drop(self, segments: list[Segment]) -> None:
-        """Remove empty segments past the end of the log, and set aside segments with records."""
+        """Drop segments past the log's end: remove empty ones, and set aside those with records."""
         for segment in segments:
             self.truncated_bytes += segment.size
             if segment.size:
@@ -165,7 +165,7 @@ class SegmentRecovery:
     def _take(
         self, segment: Segment, position: int, size: int, next_segment: Segment | None
     ) -> None:
-        """Add the batches up to the end of the segment, or raise at the first broken one."""
+        """Add the batches up to the end of the segment; raises at the first broken batch."""
         found = scan.batches(segment.file, position, size, self.end_offset)
         before: tuple[int, BatchHeader, memoryview] | None = None
         while True:
@@ -216,14 +216,14 @@ class SegmentRecovery:
     def _invalid_reason(
         self, segment: Segment, header: BatchHeader, following: BatchHeader | None
     ) -> str | None:
-        """Why the batch's offset or leader epoch is wrong; None if both fit its neighbours."""
+        """The reason why the batch's offset or leader epoch is wrong; None if both are right."""
         if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
             return f"offset {header.last_offset} is too far from the segment's base"
         if header.base_offset != self.end_offset and not self._has_gaps:
             return f"offset {header.base_offset} comes after {self.end_offset - 1}"
         epoch = header.leader_epoch
         if epoch < self._epoch:
-            # A truncation that was not fsynced has left these old bytes after newer ones.
+            # These old bytes are after newer bytes because a truncation was not fsynced.
             return f"leader epoch {epoch} comes after {self._epoch}"
         if (
             following is not None

@@ -15,7 +15,7 @@ from tidelog.model.ids import Millis, Offset, ProducerId
 from tidelog.protocol.records.batch import BatchHeader
 
 _REFILL_ENTRIES = 32
-"""The number of index entries to go back to find batches that a snapshot lacks. An index entry
+"""How many index entries to go back when looking for batches that a snapshot lacks. An index entry
 covers one large batch or several small ones.
 """
 
@@ -68,8 +68,8 @@ def _refill_windows(
 ) -> bool:
     """Add each producer's earlier batches, which a snapshot lacks but clients may repeat (F44).
 
-    Returns False if the snapshot does not fit the last batches before its offset. The snapshot then
-    belongs to another offset or another partition, although its checksum is right (F54).
+    Returns False if the snapshot does not fit the last batches before its offset. In that case, the
+    snapshot belongs to another offset or partition, although its checksum is right (F54).
     """
     end, entries = producers.end_offset, producers.entries
     if any(one.batches and one.batches[-1].last_offset >= end for one in entries.values()):
@@ -94,7 +94,7 @@ def _refill_windows(
 def _last_batches(
     segments: list[Segment], end: Offset
 ) -> dict[ProducerId, tuple[int, list[BatchSpan]]]:
-    """For each producer, its last epoch shortly before `end`, and the batches of that epoch.
+    """For each producer, its last epoch before `end`, and the batches of that epoch.
 
     Only the end of the last two segments is searched, so earlier batches may be missing.
     """

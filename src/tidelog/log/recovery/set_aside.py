@@ -1,4 +1,4 @@
-"""Renames files that do not fit their log. Loading ignores them, and an operator can inspect them.
+"""Renames files that do not fit their log, so that loading ignores them and they can be inspected.
 
 Invariant: no file is deleted here, because it may be the only copy of its records.
 """

@@ -1,4 +1,4 @@
-"""Verifies the segments of earlier runs and finds bytes that have changed on disk (F54).
+"""Verifies the segments that earlier runs wrote, to find bytes that have changed on disk (F54).
 
 Opening a log reads only the ends of its segments. The batches of these segments are verified in the
 background, once per run and in small slices. Their checksums must match. Their offsets and leader
@@ -28,15 +28,15 @@ from tidelog.protocol.records.batch import BatchHeader
 SLICE_BATCHES, SLICE_BYTES = 200, 1 << 20
 STEP_BATCHES = 100
 WHOLE, LEAST = 100, 6
-"""The cost of a full slice, and the minimum cost of a slice. The node pauses after slices that
-together cost as much as a full one."""
+"""The cost of a full slice, and the minimum cost of a slice. The node pauses when the slices since
+the last pause together cost as much as a full slice."""
 
 Extent = tuple[Offset, int]
 """The base offset of a segment, and its size when the log was opened."""
 
 
 class Verified(NamedTuple):
-    """How far a slice is valid, and whether the next batch is broken."""
+    """The result of a slice: how far it is valid, and whether the next batch is broken."""
 
     position: int
     offset: Offset
@@ -136,14 +136,14 @@ class LogVerification:
         return None
 
     def take(self, result: Verified) -> None:
-        """Continue after a slice. If it found a broken batch, skip the rest of the segment."""
+        """Continue after a slice; if it found a broken batch, skip the rest of the segment."""
         self._at = result.position, result.offset
         if result.is_broken:
             self._aborted = None
             self._leave()
 
     def _open_transactions(self, base: Offset) -> AbortedReplay | None:
-        """The transactions that are open where this segment begins; None when they are unknown.
+        """The transactions that are open at the start of this segment; None if they are unknown.
 
         Compaction removes records of aborted transactions, so a compacted log is not checked.
         """
@@ -155,7 +155,7 @@ class LogVerification:
         return None if snapshot is None else AbortedReplay(snapshot[1])
 
     def _check_transactions(self, segment: Segment, size: int) -> None:
-        """Check the transaction index once all batches of earlier runs in the segment are valid."""
+        """Check the transaction index, if all batches of earlier runs in the segment are valid."""
         if self._aborted is None:
             return
         found = self._aborted.take_found()

@@ -1,9 +1,10 @@
-"""Sets aside entries whose file type does not match their name. Examples are a directory in place
-of a file, a file in place of a directory, and a dangling link.
+"""Sets aside directory entries whose file type does not match their name.
 
-If such an entry stayed, the first read or write of its name would fail and count as a disk failure.
-The check runs before anything else in a log directory is read. A file that the check has set aside
-counts as missing.
+Examples are a directory in place of a file, a file in place of a directory, and a dangling link.
+
+If an entry of the wrong type stayed, the first read or write of its name would fail and count as a
+disk failure. The check runs before anything else in a log directory is read. A file that the check
+has set aside counts as missing.
 """
 
 from collections.abc import Iterator

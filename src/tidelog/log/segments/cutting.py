@@ -10,8 +10,8 @@ from tidelog.model.ids import Offset
 def cut_point(segment: Segment, offset: Offset) -> tuple[int, Offset]:
     """The position to cut at, and the log end offset after the cut.
 
-    If `offset` lies inside a batch, in a hole (a damaged range) or past the last batch, the new end
-    is before `offset`. The log end offset is always the end of a valid batch (F54).
+    If `offset` lies inside a batch, in a hole (a damaged range) or past the last batch, the new log
+    end offset is below `offset`. The log end offset is always the end of a valid batch (F54).
     """
     position = segment.position_before(offset)
     end = segment.base_offset if position == 0 else None

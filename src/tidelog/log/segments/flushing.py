@@ -1,4 +1,4 @@
-"""Tracks how far a log is fsynced. Fsyncs run in jobs, and the log may be truncated meanwhile.
+"""Tracks how far a log is fsynced. While an fsync runs in a job, the log may be truncated.
 
 Invariant: the recovery point never passes an offset whose current bytes have not been fsynced.
 """
@@ -16,7 +16,7 @@ class FlushProgress:
         self._last_flush = now
         self._in_flight: dict[Offset, Offset] = {}
         """The fsyncs that are running, by requested offset. The value is the offset that the fsync
-        covers, which is lower if the log was truncated meanwhile."""
+        covers, which is lower if the log has been truncated in the meantime."""
 
     def is_due(
         self, log_end_offset: Offset, active_base: Offset, config: LogConfig, now: Millis
@@ -35,8 +35,8 @@ class FlushProgress:
         return self._last_flush + flush_ms
 
     def begin(self, up_to: Offset, now: Millis) -> None:
-        # An earlier fsync up to this offset may still run. A truncation lowers the offset that it
-        # covers.
+        # An earlier fsync up to this offset may still be running. If the log was truncated after
+        # that fsync started, the fsync covers less.
         self._in_flight[up_to] = min(up_to, self._in_flight.get(up_to, up_to))
         self._asked = up_to
         self._last_flush = now

@@ -70,7 +70,7 @@ def read(
 
 
 def _bounded(available: int, first_size: int, max_bytes: int, at_least_one: bool) -> int:
-    """The number of bytes to return. The first batch is whole, and the last one may be partial."""
+    """The number of bytes to return. The first batch is complete; the last one may be partial."""
     if available <= max_bytes:
         return available
     if max_bytes >= first_size:

@@ -40,7 +40,8 @@ def _is_expired(segment: Segment, retention_ms: Millis, now: Millis, ahead_ms: M
         return False
     newest = segment.max_timestamp
     if newest == NO_TIMESTAMP:
-        # Without timestamps, a segment's age counts from when this process created or loaded it.
+        # If a segment has no timestamps, its age counts from when this process created or loaded
+        # it.
         age = now - segment.created
     else:
         age = now + ahead_ms - newest
@@ -53,7 +54,7 @@ def _is_expired(segment: Segment, retention_ms: Millis, now: Millis, ahead_ms: M
 
 
 def awaits_confirmation(segments: SegmentList, count: int) -> bool:
-    """Whether retention may delete the first kept segment after batch headers confirm its age."""
+    """Whether the first kept segment may be deleted once batch headers have confirmed its age."""
     if count == len(segments):
         return False
     return segments[count].rebuild is not None

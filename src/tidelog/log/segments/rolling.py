@@ -19,8 +19,8 @@ class RollPolicy:
         self._segment_ms = config.segment_ms
         self._jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
         self._index_bytes = config.segment_index_bytes
-        # Each index entry covers at least index.interval.bytes, so below this segment size no
-        # index is full.
+        # Each index entry covers at least index.interval.bytes, so no index is full in a segment
+        # below this size.
         per_entry = TimeIndex.ENTRY.size
         self._safe_bytes = config.segment_index_bytes // per_entry * config.index_interval_bytes
 

@@ -1,8 +1,8 @@
 """Iterates over the batches of a segment file: headers only, or whole batches with checksums.
 
 Invariant: a scan checks each header before it uses the length in it. The scan continues only while
-each batch has magic 2, lies inside the file, and begins at or past the end offset of the batch
-before it.
+each batch has magic 2, lies inside the file, and begins at or past the end offset of the previous
+batch.
 """
 
 import re
@@ -25,7 +25,7 @@ NEAR = 4096 + HEADER_SIZE
 FAR = 1 << 20
 """The number of bytes to read ahead for a pass over a whole segment."""
 _BLOCK_BITS = 24
-"""After a broken batch, the search for the next valid one covers at least the next 2^24 offsets."""
+"""After a broken batch, the search for a valid batch covers at least the next 2^24 offsets."""
 
 
 class Hole(NamedTuple):
@@ -38,7 +38,7 @@ class Hole(NamedTuple):
 
 
 class BrokenChainError(Exception):
-    """The bytes at `position` are not the next batch. `PartitionLog` handles this error itself."""
+    """The bytes at `position` are not the next batch. `PartitionLog` handles this error."""
 
     def __init__(self, position: int, next_offset: Offset, reason: str) -> None:
         super().__init__(f"position {position}: {reason}")
@@ -87,9 +87,9 @@ def batches(
 def resume_after(file: File, position: int, end: int, least: Offset) -> int | None:
     """The position of the next valid batch after a broken one; None if no valid batch follows.
 
-    The next base offset is expected soon after `least`, so its leading bytes equal those of `least`
-    or are larger by one. A byte search finds candidates. A candidate counts only if its checksum
-    matches.
+    The next base offset is expected soon after `least`. Its leading bytes are therefore equal to
+    those of `least`, or larger by one. A byte search finds candidates. A candidate counts only if
+    its checksum matches.
     """
     block = least >> _BLOCK_BITS
     prefix = re.compile(b"|".join(re.escape(_leading(one)) for one in (block, block + 1)))
@@ -143,7 +143,7 @@ class Stretch(NamedTuple):
 
     file: File
     position: int
-    """A batch boundary."""
+    """The start of the range, at a batch boundary."""
     end: int
     holes: tuple[Hole, ...]
     base_offset: Offset

@@ -67,7 +67,7 @@ class Segment:
         self.first_timestamp: Millis | None = None  # None until it is read from the first batch
         self.holes: tuple[Hole, ...] = ()
         self.index_interval = index_interval
-        """index.interval.bytes."""
+        """The topic's index.interval.bytes."""
         self.rebuild: IndexRebuild | None = None
         """The rebuild of the indexes, or their comparison with the batches, while it runs."""
         self.is_time_confirmed = False
@@ -75,9 +75,9 @@ class Segment:
         self.unread_to = 0
         """Bytes before this position are from an earlier run and may have changed on disk."""
         self.chained = (0, 0)
-        """Start and end of the bytes whose batches are known to be contiguous."""
+        """The start and end of the bytes whose batches are known to be contiguous."""
         self.summed = (0, 0)
-        """Start and end of the bytes that are contiguous and whose checksums are known to match."""
+        """The same for bytes whose batches are also known to have valid checksums."""
         self.offset_index = OffsetIndex(disk, self.path(names.OFFSET_INDEX), base_offset)
         self.time_index = TimeIndex(disk, self.path(names.TIME_INDEX), base_offset)
         self.transaction_index = TransactionIndex(
@@ -120,7 +120,7 @@ class Segment:
         self._max_timestamp = NO_TIMESTAMP
         self.is_time_confirmed = True
 
-    # -- writing
+    # -- appending
 
     def append(self, batches: memoryview) -> int:
         """Append the batches and return their position; the caller then calls `note` for each."""
@@ -171,10 +171,10 @@ class Segment:
         del self._recent_last_offsets[:]
         del self._recent_positions[:]
 
-    # -- reading
+    # -- finding batches
 
     def locate(self, offset: Offset) -> tuple[int, int] | None:
-        """Position and size of the first batch that ends at or past `offset`; None past the end."""
+        """The position and size of the first batch that ends at or past `offset`, if any."""
         recent = self._recent_last_offsets
         if recent and offset >= self._recent_from:
             found = bisect_left(recent, offset)
@@ -256,7 +256,7 @@ class Segment:
             self.rebuild = IndexRebuild(self, self.index_interval, "")
 
     def end_rebuild(self) -> str | None:
-        """Replace wrong indexes by the rebuilt indexes; returns why they were wrong, or None."""
+        """Replace wrong indexes with the rebuilt ones; returns why they were wrong, or None."""
         self.adopt_times()
         built, self.rebuild = self.rebuild, None
         assert built is not None
@@ -268,7 +268,7 @@ class Segment:
         return built.reason
 
     def adopt_times(self) -> None:
-        """Take the largest timestamp from the completed scan, not from the time index."""
+        """Use the largest timestamp that the completed scan found, instead of the time index."""
         built = self.rebuild
         assert built is not None
         if not built.reason and self.max_timestamp != built.max_timestamp:
@@ -352,7 +352,7 @@ class Segment:
             self.rebuild = IndexRebuild(self, self.index_interval, self.rebuild.reason)
 
     def seal(self) -> None:
-        """Write the indexes; the last entry of the time index then has the largest timestamp."""
+        """Write the indexes, with the largest timestamp in the last entry of the time index."""
         if self.max_timestamp != NO_TIMESTAMP:
             self.time_index.add(self.max_timestamp, self.offset_of_max_timestamp)
         self.offset_index.entries.write_out()
@@ -390,7 +390,7 @@ class Segment:
         self.time_index.entries.forget()
 
     def rename_files(self, suffix: str) -> list[str]:
-        """Add a suffix to the name of every file of the segment; returns the new paths."""
+        """Add a suffix to the names of all files of the segment; returns the new paths."""
         renamed = []
         for kind in names.SEGMENT_SUFFIXES:
             path = self.path(kind)

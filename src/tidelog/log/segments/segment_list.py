@@ -11,7 +11,7 @@ class SegmentList:
     __slots__ = ("_bases", "_sealed_bytes", "_segments", "active")
 
     active: Segment
-    """The segment that takes appends."""
+    """The segment to which batches are appended."""
 
     def __init__(self, segments: list[Segment]) -> None:
         assert segments
@@ -48,7 +48,7 @@ class SegmentList:
         return self._segments[self.index_of(offset) :]
 
     def add(self, segment: Segment) -> None:
-        """Add a new active segment; the caller has sealed the former one."""
+        """Add a new active segment; the caller has sealed the former active segment."""
         assert segment.base_offset > self._bases[-1]
         self._sealed_bytes += self.active.size
         self._segments.append(segment)
@@ -75,7 +75,7 @@ class SegmentList:
         return [former]
 
     def start_over(self, segment: Segment) -> list[Segment]:
-        """Replace all segments by one."""
+        """Replace all segments with this one."""
         dropped = self._segments
         self._replace([segment])
         return dropped

@@ -18,7 +18,7 @@ from tidelog.protocol.records.batch import COMPRESSION_MASK, HEADER_SIZE, BatchH
 from tidelog.protocol.varint import read_varint
 
 _SMALLEST_RECORD = 7
-"""The size of the smallest record: seven fields (no key, value or headers) of one byte each."""
+"""The size of the smallest record, without key, value and headers: seven fields of one byte."""
 _WALKED = 16
 """The maximum number of records that this check reads, because reading thousands is slow."""
 _BEGINNINGS = {1: b"\x1f\x8b", 3: b"\x04\x22\x4d\x18", 4: b"\x28\xb5\x2f\xfd"}
@@ -31,7 +31,7 @@ class _InDoubt(Enum):
 
 IN_DOUBT: Literal[_InDoubt.IN_DOUBT] = _InDoubt.IN_DOUBT
 InDoubt: TypeAlias = Literal[_InDoubt.IN_DOUBT]
-"""The result of a check that cannot decide. The caller must then count the batch's records."""
+"""The result if the check cannot decide. The caller must count the batch's records."""
 
 
 def check_body(batch: memoryview, header: BatchHeader) -> AppendRefused | InDoubt | None:

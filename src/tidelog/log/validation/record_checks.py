@@ -20,10 +20,10 @@ from tidelog.protocol.records.unpacking import OverBudget, UnreadableRecords, un
 CHECKED_BYTES = 256 * 1024 * 1024
 """A compressed batch that unpacks to more bytes than this is refused."""
 CHECKED_RECORDS = 1_000_000
-"""A compressed batch with fewer bytes than records may have at most this number of records."""
+"""The maximum number of records in a compressed batch that has fewer bytes than records."""
 _AT_ONCE_BYTES = 16 * 1024
 _AT_ONCE_RECORDS = 64
-"""A compressed batch with more bytes or records than these limits is checked in a job."""
+"""A compressed batch above the limit of bytes or of records is checked in a job."""
 _MOST_REPORTED = 1_000
 """The maximum number of invalid records to report for a batch."""
 
@@ -34,13 +34,13 @@ class RecordRules(NamedTuple):
     needs_keys: bool
     oldest: Millis | None
     newest: Millis | None
-    """The latest allowed timestamp; None if there is no bound, as for `oldest`."""
+    """The latest allowed timestamp; like `oldest`, it is None if there is no bound."""
     is_counted: bool
     """Whether to verify that the number of records is correct and their offsets are contiguous."""
 
 
 def rules_of(config: LogConfig, now: Millis, *, is_counted: bool = False) -> RecordRules:
-    """The rules of a topic: compaction requires keys, and timestamps have bounds."""
+    """The rules of a topic. Compaction requires keys, and timestamps may have limits."""
     oldest = newest = None
     if not config.stamps_append_time:
         oldest = now - config.message_timestamp_before_max_ms
@@ -49,7 +49,7 @@ def rules_of(config: LogConfig, now: Millis, *, is_counted: bool = False) -> Rec
 
 
 def looks_inside(config: LogConfig) -> bool:
-    """Whether a topic has rules that cannot be checked with a batch header alone."""
+    """Whether a topic has rules that require more than a batch header to check."""
     return "compact" in config.cleanup_policy or (
         not config.stamps_append_time and config.message_timestamp_before_max_ms != UNLIMITED
     )

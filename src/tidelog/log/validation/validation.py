@@ -32,7 +32,7 @@ def check_produced(
     now: Millis,
     origin: AppendOrigin = AppendOrigin.CLIENT,
 ) -> BatchHeader | AppendRefused | RecordCheck:
-    """Check the one batch that a produce request may carry for a partition; returns its header.
+    """Check the only batch that a produce request may contain for a partition; returns its header.
 
     If the records must be counted first, the result is the job that counts them.
     """
@@ -104,7 +104,7 @@ def _is_cut_short(batches: memoryview, position: int) -> bool:
 def _ill_formed(
     header: BatchHeader, batches: memoryview, config: LogConfig
 ) -> AppendRefused | None:
-    """The refusal for the first broken header rule; None if the broker can correct the header."""
+    """The refusal for the first rule that the header breaks; None if the broker can correct it."""
     error, message = ErrorCode.invalid_record, ""
     if header.size != len(batches):
         message = _NOT_ONE_BATCH
@@ -164,11 +164,11 @@ def check_whole(batches: memoryview) -> list[tuple[int, BatchHeader]] | AppendRe
 def check_replicated(
     batches: memoryview, newest_epoch: LeaderEpoch, *, has_gaps: bool
 ) -> list[tuple[int, BatchHeader]] | AppendRefused:
-    """Check batches from the leader like `check_whole`; returns the batches before the first gap.
+    """Check batches from the leader, like `check_whole`; returns the batches before the first gap.
 
     If `has_gaps` is set, gaps are accepted. No checksum covers a batch's offset and leader epoch.
-    So the offset is compared with the batch before it, and the leader epoch is compared with the
-    newest epoch.
+    Instead, the offset is compared with the previous batch, and the leader epoch with the newest
+    epoch.
     """
     found = check_whole(batches)
     if isinstance(found, AppendRefused):
