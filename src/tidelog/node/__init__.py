@@ -1,1 +1,1 @@
-"""A broker, a controller or both, as one synchronous object: events go in, effects come out."""
+"""A broker, a controller or both, as one synchronous object that turns events into effects."""

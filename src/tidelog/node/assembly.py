@@ -1,11 +1,11 @@
 """Builds the parts of a node, from bottom to top.
 
 A part takes the parts below it as arguments. The controller client and the active controller need
-each other, and so do the log directories and the handler of their failures. For each of these pairs
-`build_node` sets an attribute of the lower part when the upper part exists. All other calls upwards
-are subscriptions: to the image, to failed directories and to fsyncs of the metadata log.
-Nothing is sent while a node is assembled,
-and no timer is set.
+each other, and so do the log directories and the handler of their failures. For each of these
+pairs, `build_node` sets an attribute of the lower part once the upper part exists. In all other
+cases, a lower part calls upper parts that have subscribed to it: to the image, to failed
+directories or to fsyncs of the metadata log. While a node is assembled, nothing is sent and no
+timer is set.
 """
 
 from collections.abc import Sequence

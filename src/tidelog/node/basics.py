@@ -1,4 +1,4 @@
-"""The objects at the bottom of a node, which almost every part of it uses."""
+"""The objects at the bottom of a node, which almost every other part uses."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from tidelog.node.timers import Timers
 
 
 class NodePorts(NamedTuple):
-    """The node's own callbacks, which its parts call."""
+    """The node's callbacks, which its parts call."""
 
     emit: Callable[[Outbound], None]
     stop: Callable[[str], None]

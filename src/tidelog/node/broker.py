@@ -50,7 +50,7 @@ class Broker:
         self.replica_states.start()
 
     def image_changed(self, change: ImageChange) -> None:
-        """Lead and follow partitions as the image assigns them."""
+        """Lead and follow the partitions that the image assigns to this broker."""
         old, new, by_records = change
         if self._has_begun:
             self.assignments.apply(old, new, by_records=by_records)
@@ -59,21 +59,21 @@ class Broker:
             self.past.snapshot_loaded(old, new)
         if self.lifecycle.is_registered_in(new):
             # Begin only with this image. Earlier images assign leaderships to an earlier run of
-            # this broker. The logs may have lost their last records since that run. If this run led
-            # in the same leader epoch, two different records could get the same offset.
+            # this broker, and the logs may have lost their last records since that run. If this run
+            # led in the same leader epoch, two different records could get the same offset.
             self._has_begun = True
             self.lifecycle.may_be_unfenced = False
             self.assignments.sort_out_strays(new, self.past)
             self.assignments.apply(ClusterImage(), new, by_records=by_records)
 
     def settle_deletions(self, change: ImageChange) -> None:
-        """Answer the DeleteRecords requests that only waited for brokers that are gone."""
+        """Answer the DeleteRecords requests that waited only for brokers that are now gone."""
         if change.old.brokers is not change.new.brokers:
             for replica in self.partitions:
                 replica.settle_deletions()
 
     def topic_removed(self, topic_id: TopicId, name: str) -> None:
-        """Remember that the topic was deleted, so that its data on disk may be deleted."""
+        """Remember that the topic was deleted, so that its data on disk can be deleted too."""
         if not self._has_begun:
             self.past.removed[topic_id] = name
 

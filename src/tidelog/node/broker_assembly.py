@@ -34,7 +34,7 @@ from tidelog.node.storage.verification import Verification
 def build_broker(
     basics: Basics, controller: ControllerClient, cluster_id: str, events: ReplicationEvents
 ) -> tuple[Broker, Sequence[Subscriber]]:
-    """Build a broker; returns it with its parts that follow the image, in order."""
+    """Build a broker; returns it with the parts that must be notified of new images, in order."""
     leading = _leading_parts(basics, controller, cluster_id, events)
     host = ReplicaHost(
         basics.clock, basics.jobs, basics.storage, basics.current, events, leading.host

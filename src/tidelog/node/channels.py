@@ -1,4 +1,4 @@
-"""Channels to other nodes by key, and the look-up of a broker's endpoint.
+"""Keeps channels to other nodes by key, and looks up a broker's endpoint.
 
 A key identifies a peer and a purpose. A channel is opened when its key is first requested. If the
 peer's address changes, the next request for the key closes the channel and opens a new one.

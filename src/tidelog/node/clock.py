@@ -1,8 +1,8 @@
 """The node's clocks, set by its host. Nothing in the node reads a real clock.
 
-`now` is for deadlines. `now` never goes back and never jumps, even if the machine's clock is set.
-`wall` is for timestamps. `wall` shows the machine's clock, which can be set in either direction at
-any time.
+`now` is for deadlines. It never goes back and never jumps, even if the machine's clock is set.
+`wall` is for timestamps. It shows the machine's clock, which can be set in either direction at any
+time.
 
 Retention deletes records by age, and a deletion cannot be undone. If the machine's clock is set
 forward, retention therefore uses the new time only after one hour. If the clock is corrected within
@@ -12,7 +12,7 @@ that hour, nothing is deleted.
 from tidelog.model.ids import Millis
 
 STEP_MS: Millis = 1_000
-"""A change of at most this size is a correction by time synchronisation, not a step."""
+"""A change up to this size counts as a correction by time synchronisation, not as a step."""
 TRUST_MS: Millis = 3_600_000
 
 

@@ -1,8 +1,7 @@
 """A read-only view of a running node, for the simulator.
 
-Production code does not use this view. A checker looks at a node after every simulated event.
-Copies would be slow, so the view returns the node's own objects. A checker must not change these
-objects.
+Production code does not use this view. The simulator's checkers look at a node after every event.
+Copies would be slow, so the view returns the node's own objects, which a checker must not change.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -54,7 +53,7 @@ class NodeInspection:
 
     @property
     def jobs_under_way(self) -> int:
-        """The number of jobs whose result a part of the node still awaits."""
+        """The number of jobs whose results are still awaited by a part of the node."""
         return len(self.node._jobs._waiting)
 
     @property
@@ -74,7 +73,7 @@ class NodeInspection:
 # a Python function.
 
 log_end_offsets: Callable[[PartitionLeader], Mapping[NodeId, Offset]] = attrgetter("_ends")
-"""The log end offset that a leader has recorded for each replica, its own included."""
+"""The log end offset that a leader has recorded for each replica, including itself."""
 
 maximal_isr: Callable[[PartitionLeader], frozenset[NodeId]] = attrgetter("_in_sync.maximal")
 """The in-sync set, plus the replicas that the leader has asked to add."""

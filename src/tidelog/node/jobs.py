@@ -57,7 +57,7 @@ class Jobs:
     def start(
         self, job: Job[T], done: Callable[[T], None], failed: Callable[[Exception], None]
     ) -> int:
-        """Run a job outside the node's thread; returns its token.
+        """Run a job off the node's thread; returns its token.
 
         `done` or `failed` is called in a later event.
         """
@@ -89,7 +89,7 @@ class Jobs:
     def sync(
         self, files: tuple[File, ...], done: Callable[[], None], failed: Callable[[str], None]
     ) -> None:
-        """Sync the files outside the node's thread, then call `done` or `failed`."""
+        """Sync the files off the node's thread, then call `done` or `failed`."""
         # A failed fsync is not retried, because the content of the disk is unknown until recovery
         # has read it.
         self.start(

@@ -1,9 +1,8 @@
 """One node, with its broker and its controller, as one synchronous object.
 
 While the node runs, the host passes every event to `handle(event, now)` and carries out the
-returned effects. `next_deadline()` returns the time at which the host must pass the next `Ticked`
-event. The node reads no clock and opens no socket, so production and the simulator run the same
-code.
+returned effects. `next_deadline()` returns the time at which the host must pass a `Ticked` event.
+The node reads no clock and opens no socket, so production and the simulator run the same code.
 """
 
 import logging
@@ -42,7 +41,7 @@ from tidelog.node.storage.opening import NotFormatted
 from tidelog.replication.quorum.events import ShutdownBegun
 
 SHUTDOWN_PATIENCE_MS: Millis = 2_000
-"""How long a controlled shutdown may wait for the controller's answer."""
+"""The maximum time that a controlled shutdown waits for the controller's answer."""
 RESIGNATION_MS: Millis = 20
 
 __all__ = ["Node", "NotFormatted", "UnusableMetadata"]
@@ -51,7 +50,7 @@ log = logging.getLogger(__name__)
 
 
 class Node:
-    """A node with the role of broker, of controller or both.
+    """A node with the role of a broker, of a controller, or of both.
 
     `disks` has one entry per directory of log.dirs, in the same order. An entry is None if its
     directory cannot be used. `start` must be called before the first event.
@@ -198,7 +197,7 @@ class Node:
         return self._take_outbound()
 
     def _resign(self) -> None:
-        """Resign as leader of the quorum, and allow time to notify the other voters."""
+        """Resign as leader of the quorum, and leave time to notify the other voters."""
         if self._has_resigned:
             return
         self._has_resigned = True
@@ -246,7 +245,7 @@ class Node:
     # -- called by the parts -----------------------------------------------------------------------
 
     def _hold(self, conn: ConnId) -> Callable[[], None]:
-        """Let the next requests of a connection wait; returns the function that ends the wait."""
+        """Make the next requests of a connection wait; returns the function that ends the wait."""
         session = self._sessions.get(conn)
         if session is None:
             return lambda: None

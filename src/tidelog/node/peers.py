@@ -49,12 +49,12 @@ _NEVER: Millis = 1 << 62
 
 RECONNECT_MS: Millis = 100
 QUICK_RECONNECTS = 3
-"""The number of connections in a row that may end within `RECONNECT_MS` before the next attempt is
-delayed. The first attempts are not delayed, so that the end of a process is noticed at once. Later
-attempts are delayed, so that a peer that closes every connection is not flooded.
+"""If this many connections in a row end within `RECONNECT_MS`, the next attempt is delayed. The
+first attempts are not delayed, so that the end of a process is noticed at once. Later attempts are
+delayed, so that a peer that closes every connection is not flooded.
 """
 ANSWER_BYTES = 100 << 20
-"""The default limit of an answer's length; ordinary answers are far shorter."""
+"""The default limit on the length of an answer. Ordinary answers are far shorter."""
 LONG_ANSWER_BYTES = 2**31 - 1
 """The limit for answers that may be long. A fetch returns batches of any size, and some answers
 have an entry for each name in a client's request. The host allocates memory only for received
@@ -65,7 +65,7 @@ PROBE_MS: Millis = 500
 
 
 def ignore_refusal() -> None:
-    """Do nothing. Used for a channel whose caller retries after its own timer."""
+    """Do nothing, for a channel whose caller retries by its own timer."""
 
 
 class _Pending:
@@ -145,8 +145,8 @@ class Channel:
         self._is_connected = True
         self._connected_at = self._peers.clock.now
         if self._is_probe:
-            # A process that is ending may still accept connections, so it does not yet count as
-            # alive.
+            # A process that is about to end may still accept connections, so a new connection alone
+            # does not prove that the process is alive.
             peers = self._peers
             peers.timers.at(peers.clock.now + PROBE_MS, self._end_probe)
         for pending in list(self._pending.values()):
@@ -194,7 +194,7 @@ class Channel:
         if self._is_probe and not self._pending:
             self.close()
 
-    # -- internals ---------------------------------------------------------------------------------
+    # -- connecting and failing requests -----------------------------------------------------------
 
     def _connect(self) -> None:
         self._conn = self._peers.open(self)
@@ -276,7 +276,7 @@ class Peers:
         """Handle an event of an outgoing connection."""
         channel = self.find(event.conn)
         if channel is None:
-            return  # closed meanwhile
+            return  # closed in the meantime
         match event:
             case FrameReceived():
                 channel.received(event.frame)

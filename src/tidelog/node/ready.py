@@ -1,8 +1,8 @@
-"""The queue of everything that has become ready: resumed handlers, answers of peers, commits.
+"""The queue of actions that have become ready: resumed handlers, peers' answers, commits.
 
-Invariant: no action runs inside another. A part that waits for something hands out a callback that
-only puts the rest of its work on the queue. The node runs the whole queue, in order, before it
-returns from the event that made the actions ready.
+Invariant: no action runs inside another. If a part waits for something, its callback only puts the
+rest of the work on the queue. The node runs the whole queue, in order, before it returns from the
+event that made the actions ready.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ Ready: TypeAlias = tuple[Callable[..., None], tuple[Any, ...]]
 
 
 class ReadyQueue:
-    """After a `fatal` exception, such as a failed disk, the node stops and nothing more runs."""
+    """Runs actions in order. After a `fatal` exception, such as a failed disk, no more run."""
 
     __slots__ = ("_actions", "_fatal", "_is_running", "add")
 
@@ -27,13 +27,13 @@ class ReadyQueue:
         """Adds an action. This is the deque's own method, because every request calls it."""
 
     def later(self, action: Callable[[T], None]) -> Callable[[T], None]:
-        """A callback that puts the action on the queue, with the argument of the callback."""
+        """Returns a callback that puts the action on the queue, with the callback's argument."""
         return lambda argument: self.add((action, (argument,)))
 
     def run(self, action: Callable[..., None], *arguments: Any) -> None:
-        """Run an action and everything that becomes ready. Raises the first exception at the end.
+        """Run an action and all actions that become ready; raises the first exception at the end.
 
-        An exception that is not fatal is a bug in one action, and the others must not suffer.
+        An exception that is not fatal is a bug in one action, so the other actions still run.
         """
         assert not self._is_running, f"{action} was started inside another action"
         self._is_running = True

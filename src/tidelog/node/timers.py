@@ -1,7 +1,7 @@
 """The node's timers: the host reads the next deadline and fires the timers that are due.
 
-Invariant: at most about half of the timers in the heap are cancelled. So cancelled timers do not
-accumulate, even if their deadlines are far away.
+Invariant: at most about half of the timers in the heap are cancelled. Cancelled timers therefore do
+not accumulate, even if their deadlines are far away.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _FEW = 512
 
 
 class Timer:
-    """An action that runs at a given time, unless it is cancelled before."""
+    """An action that runs at a given time, unless it is cancelled first."""
 
     __slots__ = ("_timers", "action")
 

@@ -76,10 +76,10 @@ class ActiveController:
         self.predecessor: NodeId = NO_NODE
         """The last known leader of the quorum."""
 
-    # -- leadership --------------------------------------------------------------------------------
+    # -- becoming and ceasing to be active ---------------------------------------------------------
 
     def activate(self) -> None:
-        """Write the records that a new controller writes first, and start to watch the brokers."""
+        """Write the first records of a new controller, and start to watch the brokers."""
         image = self._quorum.pending_image
         records = activation_records(image, self._settings)
         if records:
@@ -90,16 +90,16 @@ class ActiveController:
         if (sign := self._quorum.machine.last_sign) is not None:
             self._signs[sign[0]] = sign[1]
         if self.predecessor != self._settings.node_id:
-            # The previous leader was unreachable, because otherwise it would still lead. If it is
+            # The previous leader lost its leadership, so it was probably unreachable. If it is
             # alive, it sends a heartbeat to this controller at once. If the heartbeat is late, the
-            # broker is fenced first, and unfenced when the heartbeat arrives.
+            # broker is fenced, and is unfenced when the heartbeat arrives.
             interval = self._settings.broker_heartbeat_interval_ms
             self._liveness.expect_soon(self.predecessor, self._clock.now, interval)
         self.predecessor = self._settings.node_id
         self._keep_watch()
         for broker in unfenced:
-            # Probe all brokers, because the machine of the previous controller may have failed, and
-            # other brokers may have run on it.
+            # Probe all brokers, because the previous controller's machine may have failed together
+            # with other brokers that ran on it.
             if broker != self._settings.node_id:
                 self._probe(broker)
         if self._settings.auto_leader_rebalance_enable:
@@ -117,7 +117,7 @@ class ActiveController:
         self._brokers.clear()
         self._signs.clear()
 
-    # -- requests ----------------------------------------------------------------------------------
+    # -- deciding on requests ----------------------------------------------------------------------
 
     def submit(self, message: Any, resume: Resume, conn: ConnId | None = None) -> None:
         """Decide on a request, based on the pending image.
@@ -164,7 +164,7 @@ class ActiveController:
         why: FenceReason = FenceReason.REQUESTED,
         last_sign: Millis | None = None,
     ) -> None:
-        """Append a decision, and record its replication events when it is committed."""
+        """Append the records of a decision; record its replication events once it is committed."""
         before, began = self._quorum.pending_image, self._clock.now
 
         def settled(after: ClusterImage | None) -> None:
@@ -181,7 +181,7 @@ class ActiveController:
         return FenceReason.REQUESTED
 
     def _record_contact(self, message: Any, conn: ConnId | None) -> None:
-        """Renew the session after a heartbeat, and note the connection that a broker uses."""
+        """After a heartbeat, renew the broker's session and note the connection that it uses."""
         if isinstance(message, BrokerHeartbeatRequest):
             broker = self._quorum.pending_image.brokers.get(message.broker_id)
             if broker is None or broker.epoch != message.broker_epoch:

@@ -76,15 +76,15 @@ class Lifecycle:
         self.may_be_unfenced = True
         """Whether the broker is ready to be unfenced, because it has opened all its logs (F41)."""
 
-    # -- registration ------------------------------------------------------------------------------
+    # -- registering -------------------------------------------------------------------------------
 
     def register(self) -> None:
-        """Register this run. If an earlier start was interrupted, register that run first.
+        """Register this run; if the last start was interrupted, register that run first.
 
-        The controller may have registered the interrupted run in a broker epoch that this run does
-        not know. If this node registers the interrupted run again, the controller returns the epoch
-        of that run. This run then names that epoch as its previous broker epoch, which proves a
-        clean shutdown. The proof is valid, because the interrupted run has not changed any log.
+        The controller may have registered the interrupted run with a broker epoch that this run
+        does not know. If this node registers the interrupted run again, the controller returns that
+        epoch. This run then sends that epoch as its previous broker epoch, which proves a clean
+        shutdown. The proof is valid, because the interrupted run did not change any log.
         """
         if self._interrupted is not None:
             self._send_registration(self._interrupted, self._settled)
@@ -134,7 +134,7 @@ class Lifecycle:
 
     def _registered(self, incarnation: UUID, response: Any) -> None:
         if incarnation != self._incarnation:
-            return  # this broker has registered again meanwhile
+            return  # this broker has registered again in the meantime
         if self._is_accepted(response):
             self.epoch = response.broker_epoch
             self._answered_at = self._clock.now
@@ -152,12 +152,12 @@ class Lifecycle:
         return error is ErrorCode.none
 
     def is_registered_in(self, image: ClusterImage) -> bool:
-        """Whether the broker's registration in the image is that of this run."""
+        """Whether the broker's registration in the image belongs to this run."""
         me = image.brokers.get(self._settings.node_id)
         return me is not None and me.incarnation == self._incarnation
 
     def epoch_in(self, image: ClusterImage) -> BrokerEpoch:
-        """The epoch of this run's registration, even before the controller's response arrives.
+        """The broker epoch of this run, taken from the image, even if no response has arrived yet.
 
         With this epoch, a leader distinguishes the log of this run from the log of an earlier run
         (F15).
@@ -166,7 +166,7 @@ class Lifecycle:
             return image.brokers[self._settings.node_id].epoch
         return self.epoch
 
-    # -- heartbeats --------------------------------------------------------------------------------
+    # -- heartbeats and shutdown -------------------------------------------------------------------
 
     def image_changed(self, change: ImageChange) -> None:
         image = change.new
@@ -199,7 +199,7 @@ class Lifecycle:
     def is_cut_off(self) -> bool:
         """Whether no controller has answered within the session timeout.
 
-        The controller may then have fenced this broker.
+        If so, the controller may have fenced this broker.
         """
         silence = self._clock.now - self._answered_at
         return self.epoch >= 0 and silence >= self._settings.broker_session_timeout_ms
@@ -221,7 +221,7 @@ class Lifecycle:
     def reregister_as_unclean(self) -> None:
         """Register again, as after an unclean shutdown, because a log has lost durable records.
 
-        The controller then does not rely on the replicas of this broker.
+        As a result, the controller does not rely on the replicas of this broker.
         """
         self._storage.distrust()
         if self._previous_epoch >= 0 and not self.is_unfenced:
@@ -241,7 +241,7 @@ class Lifecycle:
         self.register()
 
     def shut_down(self, may_stop: Callable[[], None]) -> None:
-        """Ask the controller to move leaderships away; call `may_stop` when they have moved."""
+        """Ask the controller to move the leaderships away; call `may_stop` once it has done so."""
         self._may_stop = may_stop
         if self.epoch < 0:
             may_stop()

@@ -1,9 +1,8 @@
-"""Sends requests to the active controller, on this node or on the leader of the quorum.
+"""Sends requests to the active controller, on this node or on another node.
 
 If no controller can decide on a request, the request is retried until its timeout. A client
 therefore sees a change of controller as a delay, not as an error. The response to a metadata change
-is sent when this node has applied the change, so that the client can read the change from this
-node.
+is sent once this node has applied the change, so that the client can read it from this node.
 """
 
 from collections.abc import Callable
@@ -34,9 +33,9 @@ from tidelog.protocol.messages.messages import versions_of
 RETRY_MS: Millis = 20
 LONGEST_RETRY_MS: Millis = 1_000
 ANSWER_MS: Millis = 5_000
-"""How long a controller may take for one request before the request is sent again."""
+"""If a controller takes longer than this to answer a request, the request is sent again."""
 CATCH_UP_MS: Millis = 1_000
-"""How long a response may wait until this node's image contains the change."""
+"""The maximum time that a response waits until this node's image contains the change."""
 LEAST_PATIENCE_MS: Millis = 1_000
 """The shortest timeout, so that a request with timeout 0 still reaches the controller once."""
 
@@ -79,12 +78,12 @@ class ControllerClient:
         return PARKED
 
     def change(self, message: Any, resume: Resume) -> None:
-        """Submit a client's request, and respond when this node's image holds the change."""
+        """Submit a client's request, and respond once this node's image contains the change."""
         deadline = self._clock.now + self._patience_with(message)
         self._try(_Submission(message, resume, deadline, is_clients=True))
 
     def _catch_up(self, offset: Offset, response: Any, resume: Resume) -> None:
-        """Wait until this node's image has this offset of the controller, or CATCH_UP_MS pass."""
+        """Wait until this node's image reaches the controller's offset, but at most CATCH_UP_MS."""
         if self._quorum.image.offset >= offset:
             resume(response)
             return
@@ -139,7 +138,7 @@ class ControllerClient:
     def _channel(self, is_clients: bool) -> Channel | None:
         """The channel to the known leader.
 
-        Requests of clients use a separate connection. If the controller closes that connection
+        Requests from clients use a separate connection. If the controller closes that connection
         because of a client's request, this node's heartbeats are not affected.
         """
         address = self._quorum.leader_address
@@ -157,7 +156,7 @@ class _Answer(NamedTuple):
 
     response: Any
     metadata_offset: Offset
-    """The metadata that the controller had applied; -1 if it does not tell, as Apache Kafka."""
+    """The controller's metadata offset; -1 if the response lacks it, as with Apache Kafka."""
 
 
 @dataclass(slots=True)
@@ -181,7 +180,7 @@ class _Submission:
     deadline: Millis
     is_clients: bool = False
     losses: int = 0
-    """How often the connection was lost during this request. The request may be the cause."""
+    """How many times the connection was lost during this request, which may be the cause."""
 
     @property
     def retry_ms(self) -> Millis:

@@ -1,8 +1,8 @@
 """Reports the log directory of each replica to the controller: AssignReplicasToDirs (KIP-858).
 
 The controller needs these reports to elect new leaders when a directory fails. At most one request
-is under way at a time. The next request carries the reports that were made meanwhile. Reports that
-were not confirmed are sent again.
+is under way at a time. New reports wait for the next request. Reports that were not confirmed are
+sent again.
 """
 
 from collections.abc import Callable

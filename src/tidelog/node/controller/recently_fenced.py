@@ -2,11 +2,11 @@
 
 A client that loses its connection to a broker requests metadata at once, often before a new leader
 is elected. If the response names the old leader, librdkafka waits about a second before it asks
-again. So if a node has just lost its connection to a leader, responses that would name this leader
-wait for the election. The election takes about 20 ms.
+again. Therefore, if a node has just lost its connection to a leader, responses that would name this
+leader wait for the election, which takes about 20 ms.
 
-A client forgets a broker that is missing from a response. librdkafka (seen in 2.16) then also
-forgets the new leader of that broker's partitions, and again waits a second. Therefore, a fenced
+A client forgets a broker that is missing from a response. librdkafka (at least in 2.16) also
+forgets the new leaders of that broker's partitions, and waits a second again. Therefore, a fenced
 broker is still listed for LISTED_MS. Kafka, with its default session timeout, lists a failed broker
 for at least the same time.
 

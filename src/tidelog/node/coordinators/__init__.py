@@ -1,1 +1,1 @@
-"""The group coordinators on this node, and how they are loaded."""
+"""The group coordinators on this node, and the code that loads them."""

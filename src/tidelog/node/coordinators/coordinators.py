@@ -1,7 +1,7 @@
 """The group coordinators of this node: one per `__consumer_offsets` partition that the node leads.
 
 Invariant: a coordinator serves requests only while the node leads its partition. The coordinator
-loads its state from the partition's log. A write of a coordinator is complete when every in-sync
+loads its state from the partition's log. A coordinator's write is complete when every in-sync
 replica has acknowledged it.
 """
 
@@ -68,7 +68,7 @@ class Coordinators:
         self._waiting: dict[int, Resume] = {}
         self._tickets = count(1)
 
-    # -- leadership --------------------------------------------------------------------------------
+    # -- beginning and ending leadership -----------------------------------------------------------
 
     def lead(self, replica: Replica) -> None:
         """Load the groups of a partition from its log."""
@@ -86,7 +86,7 @@ class Coordinators:
 
     def _loaded(self, index: int, loading: GroupLoading, shard: GroupShard | None) -> None:
         if self._loading.get(index) is not loading:
-            return  # the leadership has ended meanwhile
+            return  # the leadership has ended in the meantime
         del self._loading[index]
         if shard is None:
             return
@@ -189,7 +189,7 @@ class Coordinators:
             then(results)
 
     def _set_alarm(self, index: int) -> None:
-        """Set the coordinator's timer to its deadline, unless the timer already fires by then."""
+        """Set the coordinator's timer to its deadline, unless the timer fires earlier anyway."""
         shard = self._shards.get(index)
         deadline = shard.next_deadline() if shard is not None else None
         if deadline is None:

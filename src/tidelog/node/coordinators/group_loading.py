@@ -1,4 +1,4 @@
-"""Loads a group coordinator: jobs read and replay its log, a few batches per job.
+"""Loads a group coordinator in jobs, which read and replay its log, a few batches per job.
 
 The loaded groups form a shard, which no other part uses until the load is complete. The replay of a
 large log takes seconds, and the node serves other requests during that time.
@@ -124,7 +124,7 @@ class GroupLoading:
 
 
 def _slice_at(replica: Replica, offset: Offset, end: Offset) -> FileSlice | None:
-    """The location of some batches from `offset` on; None if they cannot be read."""
+    """The location of the next batches from `offset` on; None if they cannot be read."""
     try:
         found = replica.log.read(offset, READ_BYTES, end, at_least_one=True)
     except OSError as failure:

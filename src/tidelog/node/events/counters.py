@@ -13,7 +13,7 @@ BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
 
 
 class RequestTimes:
-    """The durations of one API's requests, from the request to the finished response."""
+    """The durations of one API's requests, from receiving the request to finishing the response."""
 
     __slots__ = ("places", "total_ms")
 
@@ -54,11 +54,11 @@ class Counters:
         self.requests: defaultdict[int, RequestTimes] = defaultdict(RequestTimes)
         """Request durations by API key."""
         self.isr_shrinks = 0
-        """Shrinks of in-sync sets that this leader requested and the controller accepted."""
+        """The number of ISR shrinks that this node requested and the controller accepted."""
         self.isr_expands = 0
         self.failed_isr_updates = 0
         self.elections = 0
-        """Elections that this node decided as active controller."""
+        """The number of elections that this node decided as active controller."""
         self.election_ms: Millis = 0
         """The sum of the times from the decision on an election to its commit."""
         self.unclean_elections = 0

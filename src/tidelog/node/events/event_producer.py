@@ -5,8 +5,8 @@ the same sequence, until it is written or refused with an error that is not retr
 event is written twice or out of order.
 
 The producer creates the topic when it is first needed, with `offsets.topic.replication.factor`
-replicas. If fewer brokers are active, the producer waits `PLACES_MS` for more. After that time, the
-producer creates the topic with one replica on each active broker.
+replicas. If fewer brokers are active, the producer waits up to `PLACES_MS` for more brokers. After
+that time, it creates the topic with one replica on each active broker.
 """
 
 import logging
@@ -85,7 +85,7 @@ class EventProducer:
         self._creation_asked_at: Millis = -_CREATION_RETRY_MS
 
     def send(self, records: Sequence[Record], done: Callable[[bool], None]) -> None:
-        """Append the records; `done` gets True when they are written, False if they are refused."""
+        """Append the records; `done` gets True once they are written, False if they are refused."""
         assert not self._records, "one batch at a time"
         self._records, self._done = records, done
         self._try()
@@ -136,7 +136,7 @@ class EventProducer:
         if error not in (ErrorCode.none, ErrorCode.topic_already_exists):
             log.warning("%s cannot be created: %s", REPLICATION_EVENTS, error.name)
 
-    # -- requests ----------------------------------------------------------------------------------
+    # -- requests to the leader --------------------------------------------------------------------
 
     def _identify(self, channel: Channel) -> None:
         request = InitProducerIdRequest(
@@ -162,8 +162,7 @@ class EventProducer:
             base_sequence=self._sequence,
         )
         if len(batch) + REQUEST_BYTES > self._settings.socket_request_max_bytes:
-            # The leader closes the connection on a request that is too large, so a retry is
-            # useless.
+            # The leader closes the connection if a request is too large, so a retry is useless.
             log.error(
                 "a batch of events for %s is too large: %d bytes", REPLICATION_EVENTS, len(batch)
             )

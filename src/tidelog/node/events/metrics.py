@@ -113,7 +113,7 @@ def _walk(replicas: Iterable[Replica], image: ClusterImage) -> _Held:
         in_sync = len(leader.isr)
         held.led += 1
         placed = image.partition(replica.partition)
-        # Replicas that a reassignment is still adding do not count as missing.
+        # Replicas that a reassignment has not finished adding do not count as missing.
         adding = 0 if placed is None else len(placed.adding)
         held.under_replicated += in_sync < leader.replica_count - adding
         held.under_min_isr += in_sync < leader.minimum
@@ -171,7 +171,7 @@ def of_controller(image: ClusterImage, is_active: bool, counters: Counters) -> I
 def of_requests(
     listeners: Iterable[str], connections: Iterable[str], counters: Counters
 ) -> Iterator[Metric]:
-    """The metrics of requests; `connections` has the listener name of each open connection."""
+    """The metrics of requests; `connections` holds the listener name of each open connection."""
     named = sorted(
         (api.name, counters.requests[key])
         for key, api in REGISTRY.items()

@@ -1,9 +1,10 @@
 """Collects the replication events of this node, counts them and writes them to their topic.
 
-Invariant: recording an event never blocks. The events of a controller's decision are derived later,
-at most `PER_SLICE` at a time. The queue is bounded. If the topic cannot be written, the oldest
-events are dropped, counted and logged. Events about the event topic itself are recorded too, except
-for its replica states. Each written event changes these states, so recording them would never end.
+Invariant: recording an event never blocks. The events of a controller's decision are derived
+afterwards, at most `PER_SLICE` at a time. The queue is bounded. If the topic cannot be written, the
+oldest events are dropped, counted and logged. Events about the event topic itself are recorded too,
+except for its replica states. Each written event changes these states, so recording them would
+never end.
 """
 
 import logging
@@ -39,9 +40,9 @@ PAUSE_MS: Millis = 5
 SLICE_BYTES = 512 * 1024
 """The size at which a batch of events is full: half of the default max.message.bytes."""
 LINGER_MS: Millis = 20
-"""Events within this time are written in one batch."""
+"""Events that occur within this time are written in one batch."""
 DRAIN_MS: Millis = 500
-"""How long a stopping node may wait until its events are written."""
+"""The maximum time that a stopping node waits until its events are written."""
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class ReplicationEvents:
         self._enqueue(self._clock.wall, event)
 
     def drain(self, then: Callable[[], None]) -> None:
-        """Wait until all events are written, at most `DRAIN_MS`.
+        """Wait until all events are written, but at most `DRAIN_MS`.
 
         Then call `then`, which ends the node.
         """

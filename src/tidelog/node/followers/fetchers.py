@@ -42,7 +42,7 @@ class Fetchers:
         self._leader_of: dict[TopicPartition, tuple[NodeId, LeaderEpoch]] = {}
 
     def follow(self, replica: Replica, leader: NodeId, epoch: LeaderEpoch) -> None:
-        """Fetch the partition from this leader. A new leader epoch restarts the fetch (F05)."""
+        """Start to fetch the partition from this leader, or restart in a new leader epoch (F05)."""
         if self._leader_of.get(replica.partition) == (leader, epoch):
             return  # only the in-sync set has changed, so the fetch continues (F31)
         self.drop(replica)

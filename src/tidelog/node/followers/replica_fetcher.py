@@ -48,7 +48,7 @@ from tidelog.replication.isr.follower import (
 
 VERSION = 17
 PARTITION_BYTES = 96
-"""The maximum size of two entries in a request: one added and one forgotten partition."""
+"""The maximum size of one added and one forgotten partition together in a request."""
 REQUEST_BYTES = 256
 """The bytes of a request without its partitions."""
 _DECODE = partial(decode_response, VERSION)
@@ -95,7 +95,7 @@ class ReplicaFetcher:
         self._in_session = 0
         """The number of partitions in the leader's session."""
         self._forgotten: dict[tuple[TopicId, int], None] = {}
-        """Partitions in the leader's session that are not followed any more."""
+        """Partitions in the leader's session that this node no longer follows."""
         self._session_id = 0
         self._session_epoch = 0
         self._is_fetching = False
@@ -126,7 +126,7 @@ class ReplicaFetcher:
             self._forget(followed)
 
     def flushed(self, replica: Replica) -> None:
-        """Resume the fetches of a partition that was left out until its flush."""
+        """Resume fetching a partition that was left out because its flush was due."""
         if replica.partition in self._followed:
             self._fetch()
 
@@ -177,7 +177,7 @@ class ReplicaFetcher:
             self._channel.request(encode, decode, lambda _: None, patience)
 
     def _changed(self) -> list[tuple[TopicId, list[FetchPartition]]]:
-        """The changes to send to the leader's session: new partitions and new fetch offsets."""
+        """The changes to send for the leader's session: new partitions and new fetch offsets."""
         topics: dict[TopicId, list[FetchPartition]] = {}
         now, room = self._clock.now, self._at_most
         looked_at, self._due = self._due, {}
@@ -369,14 +369,14 @@ class ReplicaFetcher:
             self._carry_out(followed, backs_off)
 
     def _leave_out_until(self, followed: Followed, time: Millis) -> None:
-        """Leave the partition out of fetches until this time or a change of its assignment."""
+        """Leave the partition out of fetches until this time, or until its assignment changes."""
         self._forget(followed)
         self._timers.at(time, self._fetch)
 
     def _forget(self, followed: Followed) -> None:
         """Remove the partition from the leader's session.
 
-        The leader then no longer answers a waiting fetch because of new records in the partition.
+        As a result, new records in the partition no longer make the leader answer a waiting fetch.
         """
         if followed.is_in_session:
             self._forgotten[followed.key] = None

@@ -10,14 +10,14 @@ class ImageChange(NamedTuple):
     old: ClusterImage
     new: ClusterImage
     by_records: bool
-    """Whether committed records made the change. Otherwise a snapshot replaced the image."""
+    """True if committed records made the change, False if a snapshot replaced the image."""
 
 
 Subscriber: TypeAlias = Callable[[ImageChange], None]
 
 
 class CurrentImage:
-    """The only holder of the image. A part that needs the image reads it here.
+    """The only holder of the image. All other parts read the image from here.
 
     Invariant: the image contains no open metadata transaction.
     """
@@ -29,7 +29,7 @@ class CurrentImage:
         self._subscribers: tuple[Subscriber, ...] = ()
 
     def subscribe(self, *subscribers: Subscriber) -> None:
-        """Set the parts that are told of every change, in this order."""
+        """Set the parts that are notified of every change, in this order."""
         self._subscribers = subscribers
 
     def change_to(self, new: ClusterImage, *, by_records: bool) -> None:

@@ -1,6 +1,6 @@
 """Finds the valid part of the metadata log before the log is opened.
 
-Each batch must have the right checksum and must start where the batch before it ended. Each epoch
+Each batch must have the right checksum and must start where the previous batch ended. Each epoch
 must start with a LeaderChange record. The checks of offsets and epochs are needed because a batch's
 checksum does not cover these two fields. A damaged file is renamed and kept. Damaged files are
 never applied and never deleted (F57).
@@ -62,9 +62,9 @@ class Examined(NamedTuple):
 
     @property
     def end(self) -> LogEnd:
-        """The later of the two ends: that of the snapshot and that of the log.
+        """The end of the snapshot or the end of the log, whichever is later.
 
-        If records are missing between the snapshot and the log, the log does not count.
+        If records are missing between the snapshot and the log, the log is ignored.
         """
         if self.gap:
             return self.snapshot_end
@@ -142,7 +142,7 @@ def _segments(disk: Disk) -> Segments:
 
 
 def _batches(disk: Disk, bases: list[Offset]) -> Iterator[BatchHeader]:
-    """Every batch in order; raises BrokenChainError at the first damaged one."""
+    """Yield every batch in order; raises BrokenChainError at the first damaged batch."""
     expected, epoch = (bases[0] if bases else 0), NO_EPOCH
     for base in bases:
         name = names.offset_name(base, names.LOG)
@@ -158,7 +158,7 @@ def _batches(disk: Disk, bases: list[Offset]) -> Iterator[BatchHeader]:
 
 
 def _objection(header: BatchHeader, batch: memoryview, expected: Offset, epoch: LeaderEpoch) -> str:
-    """A description of damage that the checksum does not cover; empty if there is none."""
+    """A description of damage to fields that no checksum covers; empty if there is none."""
     if header.base_offset != expected:
         return f"a batch says that it is at offset {header.base_offset}"
     if header.leader_epoch < max(epoch, 0):

@@ -82,7 +82,7 @@ class MetadataLog:
         self.is_flushing = False
 
     def subscribe(self, when_flushed: Callable[[Offset], None]) -> None:
-        """Set what is called when an fsync ends. It calls `flushed` with the same offset."""
+        """Set the function to call when an fsync ends; it must pass the offset on to `flushed`."""
         self._when_flushed = when_flushed
 
     @property
@@ -99,14 +99,14 @@ class MetadataLog:
             epoch = snapshot.epoch
         return LogEnd(epoch, point)
 
-    # -- writing ---------------------------------------------------------------------------------
+    # -- writing records -------------------------------------------------------------------------
 
     def append_steps(
         self, records: Sequence[MetadataRecord], epoch: LeaderEpoch, now: Millis
     ) -> Steps[Offset]:
         """Encode the records in slices, and append them as one batch; returns the log end offset.
 
-        Readers see the batch whole or not at all.
+        Readers see either the whole batch or nothing of it.
         """
         encoded: list[Record] = []
         for record in records:
@@ -203,14 +203,14 @@ class MetadataLog:
         self.flush()
 
     def end_doubt(self) -> None:
-        """Record that the log holds all committed records again, after it had lost some."""
+        """Record that the log, which had lost records, holds all committed records again."""
         if self.mark.now.end > self.synced_end:
             self.mark.settle(self.synced_end)
 
-    # -- snapshots -------------------------------------------------------------------------------
+    # -- loading and writing snapshots -----------------------------------------------------------
 
     def restore(self, content: SnapshotContent | None, now: Millis) -> None:
-        """Load the voters from the snapshot and the log.
+        """Load the voters from the snapshot and from the log.
 
         If the log ends before the snapshot does, the log is emptied and restarts at the snapshot's
         end.
@@ -233,7 +233,7 @@ class MetadataLog:
                     raise UnusableMetadata(_at(header.base_offset, wrong)) from None
 
     def start_at(self, snapshot: SnapshotId, content: SnapshotContent, now: Millis) -> None:
-        """Replace the whole log by a leader's snapshot."""
+        """Replace the whole log with a leader's snapshot."""
         if self.mark.now.end <= self.synced_end:
             self.mark.settle(LogEnd(snapshot.epoch, snapshot.end_offset))
         self.log.truncate_fully_and_start_at(snapshot.end_offset, now)
@@ -251,7 +251,7 @@ class MetadataLog:
             self.log.advance_log_start(newest.end_offset)
             self.log.apply_retention(now, newest.end_offset)
 
-    # -- reading ---------------------------------------------------------------------------------
+    # -- reading records -------------------------------------------------------------------------
 
     def read(
         self, start: Offset, end: Offset

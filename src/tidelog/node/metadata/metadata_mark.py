@@ -1,13 +1,13 @@
 """The file `metadata-log-mark`: the log end that this node's metadata log has reached.
 
 A metadata log that has lost its last batches looks like a log that never had them. The mark shows
-how far the log once reached. A voter may have acknowledged the lost records, so its vote must not
-elect a leader that lacks these records (F40, F57). The mark also contains the newest epoch of
-`quorum-state` and the checksums of the snapshots. docs/adr/0018 has the rules.
+how far the log once reached. If a voter has lost records that it may have acknowledged, its vote
+must not elect a leader that lacks these records (F40, F57). The mark also contains the newest epoch
+of `quorum-state` and the checksums of the snapshots. docs/adr/0018 has the rules.
 
-Invariant: the mark never exceeds the end up to which the log has been synced. The mark is written
-after each sync of the log, but it is not synced itself. The mark is therefore exact after kill -9
-and may be out of date after power loss. Only `lose` and `settle` sync the mark.
+Invariant: the mark never exceeds the furthest end up to which the log has been synced. The mark is
+written after each sync of the log, but it is not synced itself. The mark is therefore exact after
+kill -9 and may be out of date after power loss. Only `lose` and `settle` sync the mark.
 """
 
 from dataclasses import dataclass, replace

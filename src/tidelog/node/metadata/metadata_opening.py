@@ -55,7 +55,7 @@ def open_metadata(
 def open_metadata_log(
     settings: BrokerSettings, directory: LogDirectory, now: Millis
 ) -> PartitionLog:
-    """Open the log and rebuild its indexes, because no other part rebuilds them later."""
+    """Open the log and rebuild its indexes now, because no other part rebuilds them later."""
     opened = directory.open(
         METADATA_PARTITION, METADATA_TOPIC_ID, metadata_log_config(settings), now
     )
@@ -82,7 +82,7 @@ class MetadataOpening:
             log.warning("metadata-log-mark is damaged and will be rewritten")
 
     def open(self, cluster_id: str, *, has_partitions: bool) -> OpenedMetadata:
-        """Check all files and open the metadata; if `has_partitions`, the node is not new."""
+        """Check all files and open the metadata. A node that has partitions is not new."""
         snapshots = Snapshots(self._disk, cluster_id, self._mark)
         for name in snapshots.missing():
             log.warning("the snapshot %s/%s is missing", DIRECTORY, name)
@@ -130,7 +130,7 @@ class MetadataOpening:
         return ""
 
     def _is_below_what_was_synced(self, found: Examined) -> bool:
-        """Whether the damaged part had been synced. If not, a crash has torn the last write."""
+        """Whether the damaged part had been synced. If not, a crash tore the last write."""
         end, mark = found.segments.end, self._mark.found
         if end.offset < self._directory.recovery_point(METADATA_PARTITION):
             return True

@@ -67,7 +67,7 @@ class SnapshotContent(NamedTuple):
 
 
 def encode(image: ClusterImage, known: VoterMembership, now: Millis) -> bytes:
-    """The whole content of an image's snapshot."""
+    """The complete content of a snapshot file for this image."""
     return _whole(_encoding(records_of(image), image.epoch, known, now))
 
 
@@ -190,7 +190,7 @@ class Snapshots:
         return self._known[-1] if self._known else None
 
     def missing(self) -> list[str]:
-        """The names of snapshots that the mark lists and whose files are missing."""
+        """The names of snapshots that the mark lists but whose files are missing."""
         return [name_of(one) for one, _ in self._mark.now.snapshots if one not in self._known]
 
     def load_newest(self) -> Found:
@@ -208,7 +208,7 @@ class Snapshots:
     def list_unlisted(self) -> None:
         """Add valid snapshots that the mark does not list, because the mark was lost or is older.
 
-        If such a snapshot is lost later, the next start notices it.
+        If an added snapshot is lost later, the next start notices the loss.
         """
         listed = dict(self._mark.now.snapshots)
         for snapshot in self._known:
@@ -253,7 +253,7 @@ class Snapshots:
         self._mark.kept(tuple(one for one in self._mark.now.snapshots if one[0] != snapshot))
 
     def read(self, snapshot: SnapshotId, position: int, length: int) -> tuple[bytes, int] | None:
-        """(bytes from `position` on, size of the file); None if this snapshot is not listed."""
+        """The bytes from `position` on, and the file size; None if the snapshot is not listed."""
         if snapshot not in self._known:
             return None
         file = self._disk.open(path_of(snapshot))

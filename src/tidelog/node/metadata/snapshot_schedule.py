@@ -42,7 +42,7 @@ class SnapshotTaking:
         """The log's size and the time when the last snapshot was taken."""
 
     def restart(self) -> None:
-        """From now on, measure the log's growth and the time until the next snapshot."""
+        """Start to measure the log's growth and the time until the next snapshot."""
         self._taken_at = (self._log.log.size, self._clock.now)
 
     def image_changed(self, image: ClusterImage) -> None:

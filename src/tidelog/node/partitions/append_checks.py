@@ -1,7 +1,7 @@
 """Checks the records of batches in jobs before the batches are appended.
 
-While a batch is checked, the next request of the same connection does not start, so the batches of
-a producer keep their order. A request runs one job at a time.
+While a batch is checked, the next request of the same connection does not start. The batches of a
+producer therefore stay in order. Each request runs one job at a time.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from tidelog.node.requests.parking import PARKED, Parked, Resume
 
 Append: TypeAlias = Callable[[AppendBatches, Resume, AppendOrigin], list[AppendResult] | Parked]
 Hold: TypeAlias = Callable[[ConnId], Callable[[], None]]
-"""Lets the next requests of a connection wait; returns the function that ends the wait."""
+"""Makes the next requests of a connection wait; returns the function that ends the wait."""
 
 UNCHECKED = AppendResult(ErrorCode.none)
 """The placeholder for a result until the batch has been checked and appended."""

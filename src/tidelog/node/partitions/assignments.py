@@ -34,9 +34,9 @@ from tidelog.node.timers import Timer, Timers
 from tidelog.replication.isr.leader import IsrAgreed
 
 PARTITIONS_PER_TURN = 16
-"""The number of partitions that are opened, led or followed before other events are handled."""
+"""How many partitions to open, lead or follow before other events are handled."""
 CONFIGURED_PER_TURN = 250
-"""The number of replicas that get a new configuration before other events are handled."""
+"""How many replicas to reconfigure before other events are handled."""
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class Assignments:
         self._lost: dict[TopicPartition, UUID] = {}
         """Replicas that have lost records, each with the directory id that was reported for it."""
         self._has_started = False
-        """Whether every partition that the first image places here has been opened."""
+        """Whether every partition that the first image assigns to this node has been opened."""
         self._catching_up: Timer | None = None
         self._strays = StrayReplicas(
             self._me, clock, storage, self._configs, partitions.offline, host.located, host.damaged
@@ -83,8 +83,8 @@ class Assignments:
             self._behind.update(dict.fromkeys(gone, by_records))
             for partition in gone:
                 if (replica := self._partitions.get(partition)) is not None:
-                    # Stop the old replica now, because it may still exist when the first requests
-                    # for a new topic of the same name arrive.
+                    # Stop the old replica now, because requests for a new topic of the same name
+                    # may arrive while the old replica still exists.
                     self._resign(replica)
                     replica.moved()
             self._host.deleted(gone)
@@ -220,9 +220,9 @@ class Assignments:
             directory = self._storage.directory_id(partition)
             self._host.located(topic.topic_id, partition.partition, directory)
         if placed.leader_epoch < replica.log.latest_epoch:
-            # A starting node reads old images first. Ignore an image whose epoch is older than the
-            # latest epoch in the log. Otherwise the replica would overwrite the log's history of
-            # epochs.
+            # A starting node reads old images first. Ignore an image whose leader epoch is older
+            # than the latest epoch in the log. Otherwise the replica would overwrite the log's
+            # history of epochs.
             self._wait_for_later(replica)
         elif placed.leader == self._me:
             self._lead(replica, placed, self._configs.of(image, topic.name))
@@ -251,7 +251,7 @@ class Assignments:
             self._report_as_lost(partition)
 
     def damage_found(self, replica: Replica) -> None:
-        """Leave the in-sync set, to fetch damaged records of an open log from another replica."""
+        """Leave the in-sync set, so that damaged records can be fetched from another replica."""
         placed = self._partitions.current.image.partition(replica.partition)
         is_lost = replica.partition in self._lost
         if placed is not None and not is_lost and self._has_sound_peer(placed):
@@ -299,7 +299,7 @@ class Assignments:
             replica.lead(self._me, placed.leader_epoch, agreed)
             self._host.led(replica)
         if replica.damaged_from is not None:
-            # Leave the in-sync set if another in-sync replica has a sound copy of the damaged
+            # Leave the in-sync set, if another in-sync replica has an intact copy of the damaged
             # records.
             self.damage_found(replica)
 
@@ -363,6 +363,6 @@ class Assignments:
         replica.log.update_config(config.log)
         replica.throttling = config.throttling(replica.partition.partition, self._me)
         leader = replica.leader
-        # If the leader epoch has changed too, `_bring_up` updates the partition.
+        # If the leader epoch has changed too, `_bring_up` updates the partition instead.
         if leader is not None and leader.epoch == placed.leader_epoch and placed.leader == self._me:
             self._lead(replica, placed, config)

@@ -1,9 +1,9 @@
 """Reads bytes that are not in the page cache, in jobs, while the requests for them wait.
 
 The node's thread reads a log only as far as its bytes are cached. At the first byte that is not
-cached, it starts a job that reads a window of the file, and it tries again when the job ends. The
-job's result is the content of the page cache, so a log that was truncated, rolled or deleted
-meanwhile needs no check.
+cached, the node starts a job that reads a window of the file, and tries again when the job ends.
+The job only fills the page cache and returns nothing. So if the log was truncated, rolled or
+deleted in the meantime, there is no stale result to discard.
 
 Invariant: at most `JOBS` windows are read at a time. A connection waits for at most
 `WINDOWS_PER_CONNECTION` windows.
@@ -21,7 +21,7 @@ from tidelog.model.jobs import Steps, Work
 from tidelog.node.jobs import Jobs
 
 WINDOW = 1 << 20
-"""The bytes that one job reads: a multiple of this position and the bytes up to the next one."""
+"""The number of bytes that one job reads, starting at a multiple of this number."""
 STEP = 1 << 18
 JOBS = 16
 WINDOWS_PER_CONNECTION = 4
@@ -55,7 +55,7 @@ class ColdReads:
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
         self._windows: dict[_Key, _Window] = {}
-        """The windows that are being read, and those that wait for their turn."""
+        """The windows that are being read, and the windows that wait for their turn."""
         self._queue: deque[_Key] = deque()
         self._of: dict[ConnId, dict[_Key, None]] = {}
         self._just_read: _Key | None = None
@@ -64,8 +64,8 @@ class ColdReads:
     def begin(self, part: FileSlice, conn: ConnId, waiter: Waiter) -> None:
         """Read the start of this range; calls `waiter` once afterwards, in a later event.
 
-        The connection may already wait for as many windows as it can. `waiter` is then called after
-        one of those windows.
+        If the connection already waits for `WINDOWS_PER_CONNECTION` windows, `waiter` is called
+        after one of those windows instead.
         """
         key = part.file, part.position // WINDOW
         own = self._of.setdefault(conn, {})
@@ -82,13 +82,13 @@ class ColdReads:
     def was_just_read(self, part: FileSlice) -> bool:
         """Whether the job that has just ended has read the start of this range.
 
-        The kernel has then dropped the bytes already. The waiter has to wait for the disk, because
-        another job might not help either.
+        If so, the kernel has already dropped the bytes again. The caller must therefore wait for
+        the disk, because another job might not help either.
         """
         return self._just_read == (part.file, part.position // WINDOW)
 
     def connection_lost(self, conn: ConnId) -> None:
-        """Drop the waiters of a connection, and cancel the jobs that nobody else waits for."""
+        """Drop the waiters of a connection, and cancel jobs that no other connection waits for."""
         for key in self._of.pop(conn, ()):
             window = self._windows[key]
             window.waiters = {w: other for w, other in window.waiters.items() if other != conn}
@@ -101,7 +101,7 @@ class ColdReads:
         self._start_next()
 
     def __len__(self) -> int:
-        """The number of windows that are read or wait for their turn."""
+        """The number of windows that are being read or wait for their turn."""
         return len(self._windows)
 
     def _start_next(self) -> None:
@@ -109,7 +109,8 @@ class ColdReads:
             key = self._queue.popleft()
             file, number = key
             job = ReadIntoCache(FileSlice(file, number * WINDOW, WINDOW))
-            # If the job fails, the next read of these bytes meets the same error and handles it.
+            # If the job fails, the next read of these bytes gets the same error, and its caller
+            # handles the error.
             ended = partial(self._ended, key)
             self._windows[key].token = self._jobs.start(job, ended, ended)
 

@@ -30,7 +30,7 @@ class Deletions:
         self._storage_failed = storage_failed
 
     def delete(self, effect: DeleteRecordsBefore, resume: Resume) -> list[RecordsDeleted] | Parked:
-        """Advance each log start offset. Park the request until the followers have done so too."""
+        """Advance each log start offset; park the request until the followers have done so too."""
         results = [self._delete_here(deletion) for deletion in effect.deletions]
         pending: Pending[RecordsDeleted] = Pending(results, resume, RecordsDeleted)
         is_waiting = False
@@ -39,7 +39,7 @@ class Deletions:
                 continue
             replica = self._partitions.leading(deletion.partition)
             if isinstance(replica, ErrorCode):
-                results[index] = RecordsDeleted(replica)  # its directory has failed meanwhile
+                results[index] = RecordsDeleted(replica)  # its directory has failed in the meantime
             elif replica.low_watermark < result.low_watermark:
                 pending.expect(index)
                 replica.await_deletion(result.low_watermark, pending, index)

@@ -13,5 +13,6 @@ class FetchAttempt(NamedTuple):
     size: int
     """The size of the records in bytes."""
     cold: tuple[FileSlice, ...] = ()
-    """Bytes to read into the page cache first. The partitions of these bytes have no records yet.
+    """Bytes to read into the page cache first. The results for their partitions contain no records
+    yet.
     """

@@ -1,4 +1,4 @@
-"""Answers fetches. A fetch that finds too little waits for a change, a cold read or its timeout."""
+"""Answers fetches. A fetch without enough data waits for a change, a cold read or its timeout."""
 
 from itertools import count
 
@@ -16,12 +16,13 @@ from tidelog.node.requests.parking import PARKED, Parked, Resume
 from tidelog.node.timers import Timer, Timers
 
 COLD_WAIT_MS: Millis = 500
-"""How long a fetch waits at least for bytes that are not cached, even if its max_wait is shorter.
+"""The minimum time that a fetch waits for bytes that are not cached, even if its max_wait is
+shorter.
 """
 MANY_PARTITIONS = 20
 """Woken fetches of more partitions than this do not delay woken fetches of fewer partitions."""
 ROUNDS = 32
-"""A fetch needs a few cold reads. After more than this many, the kernel drops bytes too fast."""
+"""The maximum number of cold reads of a fetch. After that, the fetch waits for the disk."""
 
 
 class Fetches:
@@ -61,7 +62,8 @@ class Fetches:
         if attempt.is_enough or (effect.max_wait_ms <= 0 and not attempt.cold):
             self.count_out(effect, attempt.size)
             if attempt.cold:
-                # The other partitions are answered now. The next fetch finds these bytes cached.
+                # The other partitions are answered now. The next fetch will find the cold bytes
+                # cached.
                 self.read_cold(attempt, conn, lambda: None)
             return attempt.results
         here: list[Replica] = []
@@ -82,7 +84,7 @@ class Fetches:
     def _fetch_later(
         self, cold: FileSlice, effect: FetchBatches, resume: Resume, conn: ConnId
     ) -> None:
-        """Begin the fetch again when the bytes are cached that its first step needs."""
+        """Begin the fetch again once the bytes that its first step needs are cached."""
 
         def again() -> None:
             results = self.fetch(effect, resume, conn)
@@ -94,7 +96,7 @@ class Fetches:
     def waiting_if_evicted(
         self, attempt: FetchAttempt, effect: FetchBatches, rounds: int
     ) -> FetchAttempt:
-        """Wait for the disk if cold reads did not help, so that every fetch makes progress."""
+        """If cold reads did not help, wait for the disk, so that every fetch makes progress."""
         has_failed = any(map(self._cold_reads.was_just_read, attempt.cold))
         if not attempt.is_enough and (has_failed or rounds > ROUNDS):
             return self.partitions.attempt(effect, waits=True)
@@ -117,7 +119,7 @@ class Fetches:
                 fetch.time_out()
 
     def connection_lost(self, conn: ConnId) -> None:
-        """Drop the parked fetches and the cold reads of a connection that is lost."""
+        """Drop the parked fetches and the cold reads of a lost connection."""
         for fetch in list(self._waiting.pop(conn, ())):
             fetch.drop()
         self._cold_reads.connection_lost(conn)
@@ -210,7 +212,7 @@ class PendingFetch:
             replica.unlisten(self)
 
     def read_again(self) -> None:
-        """Read the changed partitions of the session, or all partitions if there is no session.
+        """Read the session's partitions that have moved; without a session, read all of them.
 
         Answer if this finds enough, or if the time is over.
         """

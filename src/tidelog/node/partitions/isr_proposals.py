@@ -1,11 +1,11 @@
 """Sends changes of in-sync sets to the controller: AlterPartition, one request at a time.
 
-If the controller has certainly not made a change, the partition's leader gets IsrRefused. After any
-other failure, the leader gets IsrUnanswered, because the outcome is unknown. For example, the
-controller may have made the change, but its response was lost. The repeated request then fails
-because the partition epoch has advanced.
+If it is certain that the controller has not made a change, the partition's leader gets IsrRefused.
+After any other failure, the leader gets IsrUnanswered, because the outcome is unknown. For example,
+the controller may have made the change, but its response was lost. In that case, a repeated request
+fails, because the partition epoch has advanced.
 
-One replication event is recorded for each change that was made, when the response confirms the
+For each change that was made, one replication event is recorded when the response confirms the
 change. If the response was lost, the event is recorded when the image shows the change. No event is
 recorded if the controller may have made the change by itself.
 """
@@ -72,7 +72,7 @@ class IsrProposals:
         self._send()
 
     def image_changed(self, change: ImageChange) -> None:
-        """Record the changes that the image shows and that no response has confirmed yet."""
+        """Record the changes that the image shows but that no response has confirmed yet."""
         image = change.new
         for partition, proposed in list(self._unrecorded.items()):
             placed = image.partition(partition)
@@ -156,7 +156,7 @@ class IsrProposals:
 
     def _note(self, partition: TopicPartition, answer: Answer | None, asked: ProposeIsr) -> None:
         if answer is not None and answer.error_code is ErrorCode.new_leader_elected:
-            # The change was made, and completed a reassignment that moves the leadership to another
+            # The change was made. It completed a reassignment that moves the leadership to another
             # broker.
             self._unrecorded.pop(partition, None)
             self._counters.isr_expands += 1

@@ -1,7 +1,7 @@
-"""ListOffsets: the ends of a log are returned at once; a search by time runs as a job.
+"""ListOffsets: the start and end of a log are returned at once; a search by time runs as a job.
 
-A request runs one job at a time, however many partitions it names, so that requests share the
-workers equally. A result is used only if the partition's leadership did not change during the
+Each request runs one job at a time, however many partitions it names, so that all requests share
+the workers equally. A result is used only if the partition's leadership did not change during the
 search.
 """
 
@@ -34,7 +34,7 @@ _NEEDS_SETTLED_LEADER = (_LATEST, _NEWEST)
 _NOTHING = OffsetFound(ErrorCode.none)
 _CONSUMER: NodeId = NO_NODE
 _DEBUGGER: NodeId = -2
-"""Replica ids that do not name a broker. A request with `_DEBUGGER` may also query a follower."""
+"""Replica ids that are not broker ids. A request with `_DEBUGGER` may also query a follower."""
 
 
 class OffsetQueries:
@@ -68,7 +68,7 @@ class OffsetQueries:
         return PARKED
 
     def connection_lost(self, conn: ConnId) -> None:
-        """Cancel the searches for requests of a connection that is lost."""
+        """Cancel the searches for requests of a lost connection."""
         for request in self._waiting.pop(conn, ()):
             self.jobs.cancel(request.token)
 
@@ -185,7 +185,7 @@ class _Request:
     def _not_found(self, query: OffsetQuery, replica: Replica) -> OffsetFound:
         is_search = query.timestamp >= 0 and self._effect.replica == _CONSUMER
         if is_search and not _is_settled(replica):
-            # The record may exist and be committed, although this leader does not know that yet.
+            # The record may exist and be committed without this leader knowing that yet.
             return OffsetFound(ErrorCode.offset_not_available)
         return _NOTHING
 

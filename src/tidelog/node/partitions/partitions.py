@@ -1,4 +1,4 @@
-"""The partitions that this node holds, and the effects that append to and fetch from their logs.
+"""Holds this node's partitions, and carries out the effects that append to and fetch from logs.
 
 Invariant: a client's request is served only while this node leads the partition. The exception is a
 read of committed records, which a follower may serve (KIP-392).
@@ -63,7 +63,7 @@ class Partitions:
         self.offline: dict[TopicPartition, TopicId] = {}
         """Partitions that this node holds in a log directory that has failed."""
         self.cut_off_for_ms: Millis | None = None
-        """The broker session timeout, if no controller has answered within it. Otherwise None."""
+        """The broker session timeout, if no controller has answered for that long; else None."""
         self._clock = clock
         self._timers = timers
         self._storage_failed = storage_failed
@@ -98,7 +98,7 @@ class Partitions:
     def leading(
         self, partition: TopicPartition, epoch: LeaderEpoch = NO_EPOCH
     ) -> Replica | ErrorCode:
-        """The replica, if this node leads it in the epoch of the client's request (KIP-320)."""
+        """The replica, if this node leads it in the epoch that the client names (KIP-320)."""
         replica = self._replicas.get(partition)
         leader = replica.leader if replica is not None else None
         if replica is None or leader is None:
@@ -116,7 +116,7 @@ class Partitions:
             return ErrorCode.kafka_storage_error
         return ErrorCode.not_leader_or_follower
 
-    # -- append ----------------------------------------------------------------------------------
+    # -- appending -------------------------------------------------------------------------------
 
     def append(
         self,
@@ -161,7 +161,7 @@ class Partitions:
         acks: int,
         origin: AppendOrigin,
     ) -> tuple[AppendResult, Offset]:
-        """The result, and the offset after the batch (-1 if there is no offset to wait for)."""
+        """The result, and the offset after the batch, or -1 if there is no offset to wait for."""
         leader = replica.leader if replica is not None else None
         if replica is None or leader is None:
             return AppendResult(self._not_led(partition)), -1
@@ -217,17 +217,18 @@ class Partitions:
         pending.timer = self._timers.at(deadline, pending.time_out)
         return PARKED
 
-    # -- fetch -----------------------------------------------------------------------------------
+    # -- fetching --------------------------------------------------------------------------------
 
     def prove(self, effect: FetchBatches, *, waits: bool = False) -> None:
-        """Record a follower's progress: a follower that fetches from offset N holds all below N.
+        """Record a follower's progress from its fetch.
 
-        Raises NotCached if `waits` is False and a read would wait for the disk. The call may then
-        be repeated.
+        A fetch from offset N proves that the follower holds all records below N. Raises NotCached
+        if `waits` is False and a read would wait for the disk. In that case, the call may be
+        repeated.
         """
         broker = self.current.image.brokers.get(effect.replica)
         if broker is not None and 0 <= effect.replica_epoch < broker.epoch:
-            return  # from an earlier run of the broker, whose log may have lost records since (F15)
+            return  # from an earlier run of the broker; its log may have lost records since (F15)
         if effect.session is not None:
             effect.session.fetched_at = self._clock.now
         is_eligible = (
@@ -249,7 +250,7 @@ class Partitions:
                 )
 
     def attempt(self, effect: FetchBatches, *, waits: bool = False) -> FetchAttempt:
-        """Read every partition of a fetch; without `waits`, only as far as its log is cached."""
+        """Read every partition of a fetch; without `waits`, read only bytes that are cached."""
         results: list[FetchResult] = []
         found, budget = 0, effect.max_bytes
         is_urgent, is_follower = False, effect.replica >= 0
@@ -290,7 +291,7 @@ class Partitions:
         return self._read_replicas.is_news(self._replicas[read.partition], follower)
 
     def _is_out_of_touch(self, replica: Replica) -> bool:
-        """Whether no controller answers and an in-sync follower has stopped fetching."""
+        """Whether no controller answers and an in-sync follower has also stopped fetching."""
         return self.cut_off_for_ms is not None and replica.has_stuck_follower(self.cut_off_for_ms)
 
     def fail_blocked_writes(self, cut_off_for_ms: Millis | None) -> None:

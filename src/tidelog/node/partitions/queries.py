@@ -39,7 +39,7 @@ class Queries:
     def find_epoch_ends(
         self, effect: FindEpochEnds, resume: Resume, conn: ConnId
     ) -> list[EpochFound] | Parked:
-        """Look up the end of epochs; the request waits if a log is not in the page cache."""
+        """Look up the ends of epochs; the request waits if the needed bytes are not cached."""
         found: list[EpochFound] = []
         for query in effect.queries:
             try:

@@ -1,4 +1,4 @@
-"""The parts of a fetch response besides the records: divergence, errors, aborted transactions."""
+"""The parts of a fetch response other than records: divergence, errors, aborted transactions."""
 
 from tidelog.log.partition import PartitionLog
 from tidelog.log.results import ReadResult
@@ -46,7 +46,7 @@ def not_a_replica(read: PartitionFetch) -> ErrorCode:
 def divergence_of(
     replica: Replica, read: PartitionFetch, *, waits: bool = True
 ) -> EpochEnd | ErrorCode | None:
-    """Where the reader's log diverges.
+    """The point at which the reader's log diverges.
 
     None if the logs agree, or if the fetch has no last epoch. Raises NotCached if `waits` is False
     and the look-up would wait for the disk.
@@ -76,7 +76,7 @@ def diverged(
 def aborted(
     log: PartitionLog, read: PartitionFetch, found: ReadResult, *, is_all: bool, waits: bool
 ) -> tuple[AbortedTransaction, ...] | None:
-    """The aborted transactions that a consumer skips; as in Kafka, None if no batch fitted."""
+    """The aborted transactions that a consumer skips; as in Kafka, None if no batch fits."""
     if found.slice is None:
         return () if is_all else None
     return tuple(

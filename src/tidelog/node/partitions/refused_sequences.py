@@ -1,12 +1,12 @@
 """Remembers batches of idempotent producers that were refused because this broker did not lead.
 
-A client sends several batches of a partition before the first is answered. If the broker becomes
-the leader between two of these batches, it has refused the first batch. It then finds a gap before
-the sequence numbers of the second batch. The error OUT_OF_ORDER_SEQUENCE_NUMBER would then make
-librdkafka raise its producer epoch. librdkafka would send its unacknowledged batches again in the
-new epoch. Batches that another leader has already appended would then be in the log twice. To
-prevent this, the second batch gets the same error as the first batch, and the client retries both
-in order (F44).
+A client may send several batches of a partition before the first batch is answered. Suppose the
+broker refuses the first batch and becomes the leader before the second batch arrives. The broker
+then finds a gap before the sequence numbers of the second batch. If it answered
+OUT_OF_ORDER_SEQUENCE_NUMBER, librdkafka would raise its producer epoch and send all unacknowledged
+batches again in the new epoch. Batches that another leader has already appended would be in the log
+twice. To prevent this, the second batch gets the same error as the first batch, and the client
+retries both in order (F44).
 """
 
 from collections import OrderedDict
@@ -19,9 +19,9 @@ from tidelog.node.clock import Clock
 from tidelog.protocol.records.batch import HEADER_SIZE, BatchHeader, read_header
 
 REMEMBERED_MS: Millis = 5_000
-"""A client may send further batches before it knows of the refusal.
+"""A client may send more batches before it receives the refusal.
 
-They arrive within this time.
+These batches arrive within this time.
 """
 _MOST = 1_000
 
@@ -48,7 +48,7 @@ class RefusedSequences:
     ) -> tuple[AppendResult, Offset]:
         """The result to send for a batch that was not appended.
 
-        It may differ from the given one.
+        The returned result may differ from the given result.
         """
         error = result[0].error
         if error is ErrorCode.not_leader_or_follower:

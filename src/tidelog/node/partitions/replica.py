@@ -37,11 +37,11 @@ from tidelog.replication.waiters import OffsetWaiters
 Waiter: TypeAlias = tuple[Pending[AppendResult], int] | tuple[Pending[RecordsDeleted], int]
 
 _EVERYDAY = (Produced, FollowerFetched, LagChecked)
-"""Frequent events, which do not by themselves change the answer to a follower's fetch."""
+"""Frequent events, which alone do not change the answer to a follower's fetch."""
 
 
 class Throttling(NamedTuple):
-    """Whether the topic's configuration throttles this replica as a leader and as a follower."""
+    """Whether the topic's configuration throttles this replica as leader, and as follower."""
 
     as_leader: bool = False
     as_follower: bool = False
@@ -55,7 +55,7 @@ class ReplicaOwner(Protocol):
     def propose_isr(self, replica: "Replica", proposal: ProposeIsr) -> None: ...
 
     def truncated(self, replica: "Replica", end: Offset, high_watermark: Offset) -> None:
-        """Report a follower's truncation; `end` and `high_watermark` are the former values."""
+        """Report a follower's truncation; `end` and `high_watermark` are the values before it."""
 
     def is_alive(self, broker: NodeId) -> bool: ...
 
@@ -114,7 +114,7 @@ class Replica:
         self._flush_is_due = False
         self._high_watermark = high_watermark
         self.highest_watermark: Offset = high_watermark
-        """The highest high watermark that a leader has sent, even beyond the end of this log."""
+        """The highest high watermark that a leader has sent; it may be past the end of this log."""
         self._acks_leader: OffsetWaiters[Waiter] = OffsetWaiters()
         self._acks_all: OffsetWaiters[Waiter] = OffsetWaiters()
         self._deletions: OffsetWaiters[Waiter] = OffsetWaiters()
@@ -163,7 +163,7 @@ class Replica:
 
     @property
     def damaged_from(self) -> Offset | None:
-        """The first offset of damaged records, which are to be fetched from a leader again."""
+        """The first offset of damaged records, which must be fetched from the leader again."""
         return min((one.first_offset for one in self.log.damages), default=None)
 
     def restart_at(self, offset: Offset) -> None:
@@ -180,10 +180,10 @@ class Replica:
         self.highest_watermark = self._high_watermark
         self.moved()
 
-    # -- leadership ------------------------------------------------------------------------------
+    # -- beginning and ending leadership ---------------------------------------------------------
 
     def lead(self, me: NodeId, epoch: LeaderEpoch, agreed: IsrAgreed) -> None:
-        """Begin to lead. The epoch starts at the log end; the high watermark does not change."""
+        """Begin to lead. The epoch starts at the log end. The high watermark does not change."""
         log = self.log
         assert epoch >= log.latest_epoch, "the log knows of a later leader"
         self.follower_starts, self.sent_watermarks = {}, {}
@@ -241,7 +241,7 @@ class Replica:
         wake_all(self._consumers)
         wake_all(self._followers)
 
-    # -- appends ---------------------------------------------------------------------------------
+    # -- appends and acknowledgements ------------------------------------------------------------
 
     def appended(self) -> None:
         """Acknowledge an append, or start the flush that must come first."""
@@ -268,14 +268,15 @@ class Replica:
         if log.log_end_offset - log.recovery_point >= log.config.flush_messages:
             self._owner.start_flush(self)
             # The flushed offset `up_to` is not used here, because the log may have been truncated
-            # since. Records below `visible_end` may have been acknowledged without a flush.
+            # during the flush. Records below `visible_end` may have been acknowledged without a
+            # flush.
             self._reach(max(log.recovery_point, self.visible_end))
         else:
             self._flush_is_due = False
             self._reach(log.log_end_offset)
 
     def has_acknowledged(self, acks: int, end: Offset) -> bool:
-        """Whether every replica that `acks` requires holds everything below `end`."""
+        """Whether every replica that `acks` requires holds all records below `end`."""
         return (self.high_watermark if acks == -1 else self.visible_end) >= end
 
     def await_ack(self, acks: int, end: Offset, append: Pending[AppendResult], index: int) -> None:
@@ -298,10 +299,10 @@ class Replica:
         if self.sent_watermarks:
             wake_all(self._followers)
 
-    # -- deletions -------------------------------------------------------------------------------
+    # -- DeleteRecords ---------------------------------------------------------------------------
 
     def delete_before(self, offset: Offset) -> None:
-        """Move the log start offset. Followers receive the new offset at once and move theirs."""
+        """Move the log start offset. Followers receive it at once and move their own."""
         self.log.advance_log_start(offset)
         self.moved()
         wake_all(self._followers)
@@ -327,16 +328,16 @@ class Replica:
             for deletion, index in self._deletions.release(self.low_watermark):
                 deletion.confirm(index)
 
-    # -- fetches ---------------------------------------------------------------------------------
+    # -- followers and waiting fetches -----------------------------------------------------------
 
     def follower_fetched(self, event: FollowerFetched) -> None:
         if self.leader is not None:
             self.step(event)
 
     def listen(self, listener: WatchListener, *, is_follower: bool) -> None:
-        """From now on, wake this listener.
+        """Wake this listener from now on.
 
-        A consumer is woken by a commit, a follower by an append.
+        A commit wakes a consumer, and an append wakes a follower.
         """
         (self._followers if is_follower else self._consumers)[listener] = None
 
@@ -345,7 +346,7 @@ class Replica:
         self._followers.pop(listener, None)
 
     def watch(self, watch: PartitionWatch, *, is_follower: bool) -> None:
-        """From now on, notify the fetch session when this partition changes."""
+        """Notify the fetch session from now on whenever this partition changes."""
         if watch.watched_partition is self:
             return
         if watch.watched_partition is not None:
@@ -373,7 +374,7 @@ class Replica:
             if isinstance(listener, PartitionWatch) and listener.is_at_rest:
                 self.fetched_at_end(listener)
 
-    # -- time ------------------------------------------------------------------------------------
+    # -- timed work ------------------------------------------------------------------------------
 
     def do_chores(self, now: Millis) -> None:
         """Start a flush that flush.ms requires, and remove the files of deleted segments."""

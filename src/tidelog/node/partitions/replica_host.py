@@ -1,6 +1,6 @@
-"""Carries out what replicas, and the assignments of partitions, need from the rest of the broker.
+"""Connects replicas and their assignments to the rest of the broker.
 
-Examples are an fsync, a proposal to the controller, and the start of a coordinator.
+For example, it starts an fsync, sends a proposal to the controller, or starts a coordinator.
 """
 
 import logging
@@ -70,7 +70,8 @@ class ReplicaHost:
             self._parts.fetchers.flushed(replica)
 
         def failed(reason: str) -> None:
-            # If the replica was deleted meanwhile, its files are missing, which is not an error.
+            # If the replica was deleted during the flush, its files are missing, which is not an
+            # error.
             if self._parts.partitions.get(replica.partition) is replica:
                 self.storage_failed(replica.partition, OSError(reason))
 
@@ -139,11 +140,11 @@ class ReplicaHost:
         self._parts.lifecycle.ask_to_be_unfenced()
 
     def damaged(self) -> None:
-        """A log has lost records that the controller counts on."""
+        """A log has lost records that the controller relies on."""
         self._parts.lifecycle.reregister_as_unclean()
 
     def located(self, topic_id: TopicId, partition: int, directory: UUID) -> None:
-        """The replica is in this directory, and the controller believes otherwise."""
+        """The replica is in this directory, but the controller knows a different directory."""
         self._parts.directory_reports.report(topic_id, partition, directory)
 
     def storage_failed(self, partition: TopicPartition, failure: OSError) -> None:

@@ -1,7 +1,7 @@
 """Replication quotas: leader.replication.throttled.rate and follower.replication.throttled.rate.
 
-A replica is throttled only if it is not in sync and the topic's configuration names it. A throttle
-therefore never delays an acknowledgement.
+A replica is throttled only if it is not in sync and the topic's configuration lists it. In-sync
+replicas are not throttled, so a throttle never delays an acknowledgement.
 """
 
 from tidelog.config.broker_keys import BROKER_KEYS
@@ -25,7 +25,7 @@ class Throttles:
         self.follower = Throttle()
 
     def image_changed(self, change: ImageChange) -> None:
-        """Apply the rates that are set dynamically for this broker, or else for all brokers."""
+        """Apply this broker's dynamic rates. If it has none, apply the rates for all brokers."""
         if change.old.configs is change.new.configs:
             return
         image, now = change.new, self._clock.now
@@ -66,7 +66,7 @@ class Throttles:
     # -- as follower -------------------------------------------------------------------------------
 
     def wait_ms(self, replica: Replica, *, in_sync: bool) -> Millis:
-        """How long this replica must pause its fetches."""
+        """How long this replica must wait before its next fetch."""
         if in_sync or not replica.throttling.as_follower:
             return 0
         return self.follower.wait_ms(self._clock.now)

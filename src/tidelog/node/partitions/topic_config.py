@@ -42,7 +42,7 @@ class TopicConfig:
         )
 
     def throttling(self, partition: int, broker: NodeId) -> Throttling:
-        """Whether the topic's throttled replicas include this broker's replica."""
+        """Whether the topic's lists of throttled replicas include this broker's replica."""
         named = {"*", f"{partition}:{broker}"}
         return Throttling(
             not named.isdisjoint(self._throttled_leaders),

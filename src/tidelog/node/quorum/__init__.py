@@ -1,1 +1,1 @@
-"""This node's part in the metadata quorum: votes, fetches, voters."""
+"""This node's part in the metadata quorum: votes, fetches and changes of the voters."""

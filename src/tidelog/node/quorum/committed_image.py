@@ -1,7 +1,7 @@
-"""The image of the committed metadata, which follows the high watermark in slices (F63).
+"""The image of the committed metadata, which is advanced to the high watermark in slices (F63).
 
 Invariant: the image contains exactly the committed records up to its offset, in the order of the
-log, and every batch as a whole.
+log. It contains each batch completely or not at all.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ class CommittedImage:
         return self.image.offset + 1
 
     def commit(self, to: Offset) -> None:
-        """Advance the image: a few records at once, many records in slices."""
+        """Advance the image: apply a few records at once, or many records in slices."""
         self.high_watermark = max(self.high_watermark, to)
         if self._steps is None:
             self._steps = self._advance()
@@ -81,7 +81,7 @@ class CommittedImage:
         self._advanced(old)
 
     def _advance(self) -> Steps[None]:
-        """Advance with pending images, or else with records from the log."""
+        """Advance the image to a pending image, or if there is none, with records from the log."""
         left = RECORDS_PER_SLICE
         while self.applied_end < self.high_watermark:
             pending = self._proposals.committed(self.high_watermark)

@@ -31,7 +31,7 @@ _NO_MESSAGE = ""
 def describe(
     machine: QuorumMachine, message: DescribeQuorumRequest, clock: Clock
 ) -> DescribeQuorumResponse:
-    """The response with wall-clock times; an error response if this node does not lead."""
+    """The response, with wall-clock times; an error response if this node does not lead."""
     if not _asks_for_metadata(message):
         return _refused(message, ErrorCode.unknown_topic_or_partition)
     role, voters, now, ahead_ms = machine.role, machine.voters, clock.now, clock.ahead_ms

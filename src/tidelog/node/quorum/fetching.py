@@ -1,4 +1,4 @@
-"""The follower's side of the metadata log: it sends fetches to the leader, one after another.
+"""The follower's side of the metadata log, which fetches from the leader, one fetch at a time.
 
 Invariant: the fetch offset never exceeds the synced end of the log. The leader takes the fetch
 offset as proof that the follower holds all records below that offset.
@@ -59,7 +59,7 @@ class FetchOwner(Protocol):
         """Load a leader's snapshot; returns False if it is invalid or not newer."""
 
     def caught_up(self) -> None:
-        """Called when the synced log holds everything that the leader knows to be committed."""
+        """Called when the synced log holds all records that the leader knows to be committed."""
 
     def log_changed(self) -> None:
         """Called when records were appended or truncated; they may include voter sets."""
@@ -93,10 +93,10 @@ class QuorumFetching:
         self._leader: NodeId = NO_NODE
         self._epoch: LeaderEpoch = NO_EPOCH
         self._turn = 0
-        """Incremented when the leader changes, so that answers to earlier fetches are ignored."""
+        """A count of leader changes, so that responses to fetches from before are ignored."""
         self._asked = 0
-        """The turn whose fetch is under way. At most one fetch is sent per turn, because two
-        fetches would return the same records.
+        """The value of `_turn` for which a fetch is under way. At most one fetch is sent per turn,
+        because two fetches would return the same records.
         """
 
     def follow(self, leader: NodeId, epoch: LeaderEpoch) -> None:
@@ -114,7 +114,7 @@ class QuorumFetching:
             self._fetch(self._turn)
 
     def discover(self, voter: NodeId, epoch: LeaderEpoch) -> None:
-        """Find the leader with a fetch to any node.
+        """Find the leader by sending a fetch to any node.
 
         The error response of that node names the leader and the leader's address.
         """
@@ -224,7 +224,7 @@ class QuorumFetching:
         self._fetch(turn)
 
     def _has_all_below(self, high_watermark: Offset) -> bool:
-        """Whether the synced log reaches this high watermark of the leader.
+        """Whether the synced log reaches the leader's high watermark.
 
         The high watermark must cover a record of the leader's own epoch. Until then, the leader
         itself does not know which records of earlier epochs are committed.
@@ -252,7 +252,7 @@ class QuorumFetching:
         self._owner.log_changed()
         self._owner.step(LogGrew(self._log.synced_end))
 
-    # -- snapshots ---------------------------------------------------------------------------------
+    # -- downloading a snapshot --------------------------------------------------------------------
 
     def _download(self, turn: int, snapshot: SnapshotId, content: bytearray) -> None:
         """Download the snapshot part by part, because the leader's log lacks the next records."""

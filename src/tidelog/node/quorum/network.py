@@ -2,8 +2,8 @@
 
 One connection carries Vote, BeginQuorumEpoch and EndQuorumEpoch. The other connection carries
 fetches, so that a waiting fetch never delays a vote. A voter's address comes from its voter record,
-unless a leader has announced another address. A node that knows no voter asks the servers in
-controller.quorum.bootstrap.servers in turn.
+unless a message that names this voter as leader gives another address. A node that knows no voter
+asks the servers in controller.quorum.bootstrap.servers in turn.
 """
 
 from collections.abc import Callable, Sequence

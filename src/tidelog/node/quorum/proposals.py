@@ -1,8 +1,8 @@
 """Appends the decisions of the active controller to the metadata log, one batch per decision.
 
-Invariant: every decision is based on all earlier ones. A decision with many records is applied and
-encoded in slices, between other events (F63). Until its records are in the log, later decisions
-wait for their turn.
+Invariant: every decision is based on all earlier decisions. A decision with many records is applied
+and encoded in slices, between other events (F63). Later decisions wait until its records are in the
+log.
 """
 
 from collections import deque
@@ -40,7 +40,7 @@ class Proposals:
         self._ready = ready
         self._appended = appended
         self._pending: deque[tuple[Offset, ClusterImage]] = deque()
-        """The images after appended records, each with the end of its records."""
+        """The image after each appended batch, with the end offset of the batch."""
         self.newest: ClusterImage | None = None
         """The image after all appended records; None if all of them are committed."""
         self._waiting: deque[tuple[Offset, Committed]] = deque()
@@ -88,14 +88,14 @@ class Proposals:
             self._writing = self._unwritten = None
 
     def when_committed(self, done: Committed) -> None:
-        """Call `done` when all records that are pending now are committed, perhaps already."""
+        """Call `done` when all pending records are committed, or at once if there are none."""
         if self._pending:
             self._waiting.append((self._pending[-1][0], done))
         else:
             self._ready.add((done, (True,)))
 
     def committed(self, to: Offset) -> ClusterImage | None:
-        """Remove the pending images up to this offset; returns the last one of them."""
+        """Remove the pending images up to this offset; returns the last removed image."""
         image = None
         while self._pending and self._pending[0][0] <= to:
             image = self._pending.popleft()[1]
@@ -104,12 +104,12 @@ class Proposals:
         return image
 
     def answer(self, applied: Offset) -> None:
-        """Answer the decisions whose records are committed and applied."""
+        """Answer the requests whose records are committed and applied."""
         while self._waiting and self._waiting[0][0] <= applied:
             self._ready.add((self._waiting.popleft()[1], (True,)))
 
     def drop(self) -> Callable[[Offset], None]:
-        """Forget the uncommitted decisions; returns the function that answers them."""
+        """Forget the uncommitted decisions; returns the function that answers their requests."""
         waiting, self._waiting = self._waiting, deque()
         unwritten, self._unwritten, self._writing = self._unwritten, None, None
         self._pending.clear()
@@ -144,7 +144,7 @@ class Proposals:
             self._timers.at(self._clock.now + 1, self._go_on)
 
     def _go_on(self) -> None:
-        """Write one slice, or let the next decision have its turn."""
+        """Write one slice, or continue with the next decision."""
         self._is_timed = False
         if self._writing is not None:
             if next(self._writing, self) is self:

@@ -132,12 +132,12 @@ class Quorum:
 
     @property
     def high_watermark(self) -> Offset:
-        """The offset up to which the log is known to be committed; the image may follow later."""
+        """The offset up to which the log is known to be committed; the image may be behind it."""
         return self._committed.high_watermark
 
     @property
     def pending_image(self) -> ClusterImage:
-        """The image as it will be when all appended records are committed."""
+        """The image after all appended records, including those that are not committed yet."""
         return self._proposals.newest or self._committed.image
 
     @property
@@ -182,7 +182,7 @@ class Quorum:
     def propose(
         self, records: Sequence[MetadataRecord], done: Callable[[ClusterImage | None], None]
     ) -> None:
-        """Append one batch, in its turn.
+        """Append one batch after the batches that are already being written.
 
         `done` gets the image after the batch when it is committed, or None if leadership is lost.
         """
@@ -192,7 +192,8 @@ class Quorum:
     def change_voters(self, voters: VoterSet, done: Callable[[bool], None]) -> None:
         """Append this voter set; `done` gets True when it is committed."""
         assert self.is_active
-        # If this change waited for its turn, a second one could be accepted meanwhile.
+        # If this change waited for its turn, a second change could be accepted before it is
+        # written.
         self._proposals.finish_writing()
         end = self._log.append_voters(voters, self._leading, self._clock.wall)
         image = apply_all(self.pending_image, (), end - 1, self._leading)
@@ -218,13 +219,13 @@ class Quorum:
             self._behind.append((high_watermark, done))
 
     def flushed(self, up_to: Offset) -> None:
-        """Handle the end of an fsync, which covers the metadata log up to this offset."""
+        """Handle the end of an fsync that covers the metadata log up to this offset."""
         self._log.flushed(up_to)
         self.step(LogGrew(self._log.synced_end))
         if not self._log.is_flushing:
             self._fetching.synced()
 
-    # -- requests of peers -------------------------------------------------------------------------
+    # -- requests from peers -----------------------------------------------------------------------
 
     def ask(self, message: Any, resume: Resume) -> Parked | Any:
         """Handle a Vote, BeginQuorumEpoch, EndQuorumEpoch or FetchSnapshot request."""
@@ -262,10 +263,10 @@ class Quorum:
             self._committed.commit(high_watermark)
             self.log_changed()
 
-    # -- snapshots ---------------------------------------------------------------------------------
+    # -- loading a snapshot ------------------------------------------------------------------------
 
     def load_snapshot(self, snapshot: SnapshotId, content: bytes) -> bool:
-        """Replace the log by a leader's snapshot; returns False if it is invalid or not newer."""
+        """Replace the log with a leader's snapshot; returns False if it is invalid or not newer."""
         found = decode(snapshot, content, self._cluster_id)
         if found is None or found.image.offset <= self.image.offset:
             return False
@@ -320,7 +321,7 @@ class Quorum:
         self._set_alarm()
 
     def _settle_doubt(self) -> None:
-        """If the log is complete again, record that on disk. The vote state is already saved."""
+        """If the log is complete again, record this on disk. The vote state is already saved."""
         if not self.machine.is_in_doubt:
             self._was_in_doubt = False
             self._log.end_doubt()
@@ -343,7 +344,7 @@ class Quorum:
         self._serving.wake()
 
     def _advanced(self, old: ClusterImage) -> None:
-        """Pass on what has been committed and applied."""
+        """Report the records that have been committed and applied."""
         if self.image is not old:
             self._current.change_to(self.image.visible, by_records=True)
         applied_end = self._committed.applied_end

@@ -1,7 +1,7 @@
 """The file `quorum-state`: a voter's epoch and vote, in Kafka's JSON, with an additional checksum.
 
-Kafka ignores the field `checksum`. A file that Kafka wrote has no checksum, and is used if every
-field has a possible value.
+Kafka ignores the field `checksum`. A file that Kafka wrote has no checksum. It is used if the value
+of every field is plausible.
 """
 
 import json
@@ -27,7 +27,7 @@ class PromisesRead(NamedTuple):
     state: QuorumState | None
     """The saved state; None if the file is missing or not usable."""
     is_damaged: bool = False
-    """Whether the file exists and is not usable."""
+    """Whether the file exists but is not usable."""
 
 
 def load(disk: Disk) -> PromisesRead:

@@ -1,4 +1,4 @@
-"""The leader's side of the metadata log: it serves the fetches of voters and observers.
+"""The leader's side of the metadata log, which serves the fetches of voters and observers.
 
 A fetch from offset N proves that its sender has synced everything below N. A fetch is parked until
 there is something new: a record, an epoch or a high watermark (KIP-1166).
@@ -66,7 +66,7 @@ class QuorumServing:
     def proof(self, message: FetchRequest) -> QuorumEvent | None:
         """The follower's progress, for the quorum machine; None if the fetch proves nothing.
 
-        A fetch proves the progress only if this node leads and the logs agree.
+        A fetch proves progress only if this node leads and the two logs agree.
         """
         fetch = _only_fetch(message)
         if fetch is None or self._refuse(message, fetch) is not None:
@@ -139,7 +139,7 @@ class QuorumServing:
         )
 
     def wake(self) -> None:
-        """Try parked fetches again after a change of log, high watermark or leadership."""
+        """Try parked fetches again, because the log, high watermark or leadership has changed."""
         for parked in list(self._parked):
             answer = self._attempt(parked.message, parked.fetch)
             if answer is not None:

@@ -1,9 +1,9 @@
-"""AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter at the leader, and this node's own update.
+"""Handles AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter as leader; updates this node's record.
 
 Each change is written as a record. A removal or an addition is answered when the record is
-committed. A request may ask for an earlier answer to an addition, when the record is written. As in
-Kafka, an update is always answered when the record is written. If a voter finds a wrong endpoint in
-its own record, it sends an update to the leader.
+committed. A request for an addition may ask to be answered earlier, when the record is written. As
+in Kafka, an update is always answered when the record is written. If this node's own record has a
+wrong endpoint, the node sends an update to the leader.
 """
 
 import logging

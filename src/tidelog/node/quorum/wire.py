@@ -27,7 +27,7 @@ from tidelog.replication.quorum.events import (
 )
 from tidelog.replication.quorum.state import LogEnd, ReplicaKey, VoterSet
 
-# -- requests out --------------------------------------------------------------------------
+# -- outgoing requests ---------------------------------------------------------------------
 
 HIGHEST_EPOCH = 1 << 30
 """The highest epoch that a peer may send.
@@ -137,7 +137,7 @@ def fetch_snapshot(
 
 
 def snapshot_part(response: Any) -> tuple[bytes, int] | None:
-    """(bytes, size of the whole file) in a FetchSnapshot response; None in an error response."""
+    """The bytes and the size of the whole file in a FetchSnapshot response; None for an error."""
     for topic in response.topics:
         for partition in topic.partitions:
             if partition.error_code is ErrorCode.none:
@@ -145,7 +145,7 @@ def snapshot_part(response: Any) -> tuple[bytes, int] | None:
     return None
 
 
-# -- requests in --------------------------------------------------------------------------
+# -- incoming requests --------------------------------------------------------------------
 
 
 def _only_partition(message: Any) -> Any | None:
@@ -159,7 +159,7 @@ def _only_partition(message: Any) -> Any | None:
 
 
 def event_of(message: Any, ticket: int) -> VoteRequested | EpochBegun | EpochEnded | None:
-    """The machine's event; None if the request is invalid or not about the metadata log."""
+    """The event for the machine; None if the request is invalid or not about the metadata log."""
     data = _only_partition(message)
     if data is None or _epoch_of(message, data) > HIGHEST_EPOCH:
         return None
@@ -191,11 +191,11 @@ def _named_voter(voter: NodeId, directory: Any) -> ReplicaKey | None:
     return None if voter < 0 else ReplicaKey(voter, directory)
 
 
-# -- responses out --------------------------------------------------------------------------
+# -- outgoing responses ---------------------------------------------------------------------
 
 
 def response_of(message: Any, answer: AnswerPeer) -> Any:
-    """The response in the format of its request."""
+    """The response message that belongs to a request message."""
     match message:
         case vote_request.VoteRequest():
             whole = vote_response.VoteResponse
@@ -231,7 +231,7 @@ def refusal_of(message: Any, error: ErrorCode) -> Any:
     raise AssertionError(f"not a quorum request: {type(message)}")
 
 
-# -- responses in --------------------------------------------------------------------------
+# -- incoming responses --------------------------------------------------------------------
 
 
 def vote_answered(response: Any, voter: NodeId, pre_vote: bool) -> VoteAnswered | None:

@@ -1,1 +1,1 @@
-"""Requests of clients: decode, run the handler, answer in order."""
+"""Decodes the requests of clients, runs their handlers and sends the responses in order."""

@@ -1,6 +1,6 @@
 """One client connection: requests start as they arrive and are answered in the same order.
 
-Invariants: the number of requests in work is limited, because the host stops reading from the
+Invariants: the number of requests in progress is limited, because the host stops reading from the
 connection at the limit. Between `hold` and `release`, no further request of the connection starts.
 """
 
@@ -63,7 +63,7 @@ class ClientSession:
         self.listener = listener
         self.is_closed = False
         self.is_controllers = apis is served(ListenerKind.CONTROLLER)
-        """Whether the connection is to a listener for controllers."""
+        """Whether the client has connected to a controller listener."""
         self._emit = emit
         self._in_work: deque[Answer] = deque()
         self._is_full = False
@@ -80,7 +80,7 @@ class ClientSession:
         return len(self._in_work) > 1
 
     def expect(self) -> Answer:
-        """Take the next place in the order of responses."""
+        """Reserve the next place in the order of responses."""
         answer = Answer()
         self._in_work.append(answer)
         if len(self._in_work) >= MAX_IN_WORK and not self._is_full:
@@ -102,7 +102,7 @@ class ClientSession:
             self._emit(StartReading(self.conn))
 
     def fill(self, answer: Answer, chunks: list[Chunk] | None) -> None:
-        """Set a response (None if there is none), and send all responses whose turn has come."""
+        """Set a response, or None if there is none; send all responses whose turn has come."""
         assert not answer.is_ready
         answer.chunks, answer.is_ready = chunks, True
         if self.is_closed:

@@ -10,7 +10,7 @@ from tidelog.node.metadata.current_image import ImageChange
 
 
 class ConnectionLimiting:
-    """Sends only changes, because the host starts with the limits of the configuration file."""
+    """Sends changes only, because the host starts with the limits of the configuration file."""
 
     def __init__(self, settings: BrokerSettings, emit: Callable[[LimitConnections], None]) -> None:
         self._settings = settings

@@ -1,4 +1,4 @@
-"""The state of the broker that every request handler gets with its request."""
+"""The state of the broker that is passed to every request handler."""
 
 from typing import Any
 

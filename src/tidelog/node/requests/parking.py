@@ -1,4 +1,4 @@
-"""The marker for an effect whose result comes later."""
+"""The marker for an effect whose result will arrive later."""
 
 from collections.abc import Callable
 from enum import Enum

@@ -1,4 +1,4 @@
-"""A request that waits for other replicas: one result for each partition."""
+"""A request that waits for other replicas, with one result for each partition."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -10,7 +10,7 @@ R = TypeVar("R")
 
 
 class Pending(Generic[R]):
-    """Results to be confirmed; at the deadline, unconfirmed results become REQUEST_TIMED_OUT."""
+    """Results that wait for confirmation; at the deadline, they become REQUEST_TIMED_OUT."""
 
     __slots__ = ("_missing", "_refusal", "_resume", "results", "timer")
 

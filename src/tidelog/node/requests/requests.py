@@ -1,4 +1,4 @@
-"""Requests of clients: decode, drive the handler through its effects, encode the response.
+"""Decodes clients' requests, carries out the effects of their handlers, and encodes responses.
 
 Invariants: a bad request closes at most its own connection. No request blocks the node for longer
 than one slice of work (F63). An OSError that reaches this module comes from the metadata log, and
@@ -40,7 +40,7 @@ from tidelog.protocol.messages.messages import (
 from tidelog.protocol.slices import Meter, Steps
 
 Execute = Callable[[Any, Resume, Request], Any]
-"""Carries out an effect. Returns its result, or PARKED if `resume` gets the result later."""
+"""Carries out an effect; returns its result, or PARKED if `resume` gets the result later."""
 
 SHORT_BYTES = 4 * 1024
 """A request up to this size is decoded at once, because it cannot have many elements."""
@@ -118,7 +118,7 @@ class Requests:
         call = _Call(self, session, session.expect(), api, header, request)
         call.begin()
         if header.api_key == FETCH and not call.is_filled and _is_much(frame, session):
-            # Let the next request wait. Kafka clients send no second fetch before this response.
+            # Make the next request wait. Kafka clients send no second fetch before this response.
             call.hold()
 
     # -- long requests and long responses ----------------------------------------------------------
@@ -126,7 +126,7 @@ class Requests:
     def _begin_long(
         self, session: ClientSession, header: RequestHeader, api: Api, frame: memoryview
     ) -> None:
-        """Decode in slices; the connection's next request starts when this one is done."""
+        """Decode the request in slices; the connection's next request starts when it is done."""
         if len(frame) > api.limit.size:
             raise MalformedMessage(f"{len(frame)} bytes, over the limit of {api.limit.size}")
         if not self._has_room(session, api, len(frame)):
@@ -158,7 +158,7 @@ class Requests:
             self._queued_bytes -= size
             work.go_on()
 
-        # Requests of other nodes to a controller go before the requests of clients.
+        # Requests from other nodes to a controller go before requests from clients.
         self._slices.later(first, _label(session, header), is_urgent=session.is_controllers)
 
     def _begin_many(
@@ -208,8 +208,8 @@ class Requests:
     def answer(self, call: "_Call", steps: Steps[bytearray]) -> None:
         """Encode the response: a short one at once, a long one in slices.
 
-        The connection's next request waits until the response is encoded. So the node never encodes
-        several long responses for one client at the same time.
+        The connection's next request waits until the response is encoded. The node therefore never
+        encodes several long responses for one connection at the same time.
         """
 
         session = call.session
@@ -230,10 +230,10 @@ class Requests:
         if not call.is_filled:
             call.hold()
 
-    # -- handlers ----------------------------------------------------------------------------------
+    # -- running the handlers ----------------------------------------------------------------------
 
     def drive(self, call: "_Call", result: Any) -> None:
-        """Send the result to the handler, and continue until the handler waits or is done."""
+        """Resume the handler with the result, and continue until the handler waits or is done."""
         handling = call.handling
         assert handling is not None
         executors = self._executors
@@ -301,12 +301,12 @@ class _Call:
             self.session.fail(error)
 
     def go_on(self, result: Any) -> None:
-        """Let the handler continue with a result, when the current action has ended."""
+        """Let the handler continue with a result, after the current action has ended."""
         self._requests.ready.add((self._resume, (result,)))
 
     def _resume(self, result: Any) -> None:
         if self.is_held and self.session.is_closed:
-            return  # a request in slices ends when its connection closes
+            return  # a request that is handled in slices is dropped when its connection closes
         try:
             self._requests.context.refresh(self.request)
             self._requests.drive(self, result)
@@ -369,7 +369,7 @@ def _refusal(header: RequestHeader, api: Api, reason: str) -> str:
 
 
 def _framed(body: Encoded, api_key: int, version: int, correlation_id: int) -> list[Chunk]:
-    """Add length and header to a body that its handler has encoded."""
+    """Add the length and the header to a body that its handler has encoded."""
     prefix = bytearray(response_prefix(api_key, version, correlation_id))
     size = len(prefix) - _LENGTH.size
     for chunk in body.chunks:

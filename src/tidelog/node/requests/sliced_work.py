@@ -9,7 +9,7 @@ from tidelog.protocol.slices import Steps
 
 
 class SlicedWork:
-    """The work on one message. No reference cycle contains it, so its end frees its memory at once.
+    """The work on one message. It is in no reference cycle, so its memory is freed at once.
 
     In a reference cycle, a request of several megabytes would stay in memory until the garbage
     collector finds it, and the collector rarely visits old objects (`runtime/long_collections.py`).

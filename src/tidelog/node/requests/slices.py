@@ -1,9 +1,9 @@
-"""Runs the long work of many requests in slices, between all other events.
+"""Runs the long work of many requests in slices, between other events.
 
-Invariants: each turn runs one slice, however many requests need a slice. A short request therefore
-waits for one slice at most. At most `AT_ONCE` long requests are partly done at any time, which
-limits memory. The other long requests wait in order of arrival. While clients leave many responses
-unread, no long request begins.
+Invariants: each turn runs one slice, however many requests have slices to run. A short request
+therefore waits for one slice at most. At most `AT_ONCE` long requests are partly done at any time,
+which limits memory. The other long requests wait in order of arrival. While clients leave many
+responses unread, no long request begins.
 """
 
 from collections import deque
@@ -53,7 +53,7 @@ class Slices:
         self._set_timer()
 
     def begin_no_more(self, is_much_unread: bool) -> None:
-        """Let long requests wait until clients have read earlier responses (F96)."""
+        """Make long requests wait until clients have read earlier responses (F96)."""
         self._begins_no_more = is_much_unread
         self._set_timer()
 
@@ -79,7 +79,7 @@ class Slices:
         go_on, self._latest = self._under_way.popleft()
         self._turned_at = self._clock.now
         self._is_in_turn = True
-        # The turn ends after the handler that `go_on` puts on the queue.
+        # The turn ends after the handler, which `go_on` puts on the queue, has run.
         try:
             go_on()
         finally:

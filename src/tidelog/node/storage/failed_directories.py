@@ -3,10 +3,10 @@
 As in Kafka, the directory is out of use until the next start, whatever the error was. A replica
 that cannot write cannot stay in sync, and another replica can take over at once. Requests for the
 replicas in the directory get KAFKA_STORAGE_ERROR, and the broker informs the controller. If a node
-loses its last directory or the directory of the metadata log, the node stops. Other nodes notice
-the end of a process at once.
+loses its last directory or the directory of the metadata log, the node stops. Other nodes notice at
+once that its process has ended.
 
-The code that meets a failure only sets a timer, and the failure is handled when the timer fires.
+The code that detects a failure only sets a timer, and the failure is handled when the timer fires.
 Therefore, no partition disappears in the middle of an append.
 """
 
@@ -22,19 +22,19 @@ log = logging.getLogger(__name__)
 
 
 def reason_of(failure: OSError) -> str:
-    """A description of a failure, with the file name if it is known."""
+    """A description of a failure, with the name of the file if it is known."""
     reason = failure.strerror or str(failure)
     return f"{failure.filename}: {reason}" if failure.filename else reason
 
 
 def failed_part(failure: OSError) -> str:
-    """The failed part in a log line: "the metadata log", or "a file" if another file failed."""
+    """The name of the failed part for a log line: "the metadata log", or "a file"."""
     is_other = failure.filename and METADATA_TOPIC not in str(failure.filename)
     return "a file" if is_other else "the metadata log"
 
 
 def _nobody(*_: object) -> None:
-    """Called while a node is assembled, when no partition is open yet."""
+    """Does nothing; used while a node is assembled, when no partition is open yet."""
 
 
 class FailedDirectories:
@@ -61,7 +61,7 @@ class FailedDirectories:
     def subscribe(
         self, take_offline: Callable[[TopicPartition], None], report: Callable[[], None]
     ) -> None:
-        """Set what is called for each partition of a failed directory, and then once at the end."""
+        """Set the callbacks for a failed directory: one per partition, then `report` once."""
         self._take_offline, self._report = take_offline, report
 
     def partition_failed(self, partition: TopicPartition, failure: OSError) -> None:

@@ -17,7 +17,7 @@ from tidelog.replication.isr.leader import LagChecked
 PURGE_INTERVAL_MS = 1_000
 CHORES_MS = 200
 MENDED_AT_ONCE = 4_000
-"""The number of batch headers that one turn reads to rebuild or confirm indexes, in about 10 ms."""
+"""How many batch headers one turn reads to rebuild or confirm indexes, which takes about 10 ms."""
 
 log = logging.getLogger(__name__)
 
@@ -96,8 +96,8 @@ class Housekeeping:
             if replica.leader is None:
                 continue
             replica.step(LagChecked(max_lag))
-            # A leader's flush that takes longer than the lag limit of followers counts as a failure
-            # (F33).
+            # If a leader's flush takes longer than the lag limit of followers, it counts as a
+            # failure (F33).
             if replica.is_flush_due and self._clock.now - replica.flushing_since > max_lag:
                 late = OSError("an fsync has not ended within replica.lag.time.max.ms")
                 self._storage_failed(replica.partition, late)
@@ -118,7 +118,7 @@ class Housekeeping:
                     self._storage_failed(replica.partition, failure)
 
     def _repair(self, replica: Replica, budget: int) -> int:
-        """Repair a log's indexes and write warnings about them; returns the rest of `budget`."""
+        """Repair a log's indexes and log warnings about them; returns the rest of `budget`."""
         self._verify(replica)
         left = replica.log.repair_indexes(budget)
         for note in replica.log.take_notes():

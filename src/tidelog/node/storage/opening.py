@@ -1,4 +1,4 @@
-"""Reads a node's identity from its log directories, and voters and timeouts from its settings."""
+"""Reads a node's identity from its log directories, and voters and timeouts from the settings."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ class OpenedDirectory(NamedTuple):
 def open_directories(
     disks: Sequence[Disk | None], settings: BrokerSettings, dice: Dice
 ) -> list[OpenedDirectory | None]:
-    """Open every log directory; the result has None for a directory that cannot be used.
+    """Open every log directory; the result contains None for a directory that cannot be used.
 
     The directory of the metadata log must be usable. All directories must belong to the same
     cluster and node. A new, empty directory gets this node's identity (KIP-858).

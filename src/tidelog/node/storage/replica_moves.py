@@ -1,4 +1,4 @@
-"""Moves of replicas from one log directory of this broker to another: AlterReplicaLogDirs.
+"""Moves replicas from one log directory of this broker to another (AlterReplicaLogDirs).
 
 The future replica is a second log, in the new directory. The mover copies records to the future log
 piece by piece, while the replica continues to lead or follow with its current log. When the future
@@ -189,7 +189,7 @@ class ReplicaMoves:
 
 
 def _read(log: PartitionLog, start: Offset, end: Offset) -> memoryview | None:
-    """Some batches from `start` on; None if they cannot be read."""
+    """The next batches from `start` on; None if they cannot be read."""
     found = log.read(start, CHUNK_BYTES, end, at_least_one=True)
     if isinstance(found, ErrorCode) or found.slice is None:
         return None

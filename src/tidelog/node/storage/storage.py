@@ -1,4 +1,4 @@
-"""The log directories of this node as one storage: which directory holds which partition.
+"""The log directories of this node as one storage, which knows where each partition is.
 
 A failed directory is out of use until the next start. No file in a failed directory is opened,
 written or deleted. A partition that the failed directory may hold is not created again in another
@@ -21,7 +21,7 @@ from tidelog.node.partitions.replica import Replica
 from tidelog.node.storage.opening import OpenedDirectory
 
 Place: TypeAlias = int
-"""A directory by its position in log.dirs."""
+"""A directory, identified by its position in log.dirs."""
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,8 @@ class Storage:
 
     def _found(self, partition: TopicPartition, place: Place) -> None:
         if partition.topic == METADATA_TOPIC:
-            # The configuration defines the directory of the metadata log. A second log is ignored.
+            # The configuration defines the directory of the metadata log. A second metadata log in
+            # another directory is ignored.
             self._places.setdefault(partition, place)
             return
         known = self._places.get(partition)
@@ -95,7 +96,7 @@ class Storage:
         """Withdraw the proof of a clean shutdown, because a log has lost records."""
         self._each(lambda place: self._directories[place].clean_mark.withdraw())
 
-    # -- directories -------------------------------------------------------------------------------
+    # -- the log directories -----------------------------------------------------------------------
 
     @property
     def online_ids(self) -> tuple[UUID, ...]:
@@ -137,7 +138,7 @@ class Storage:
             return place in self._offline
         return assigned not in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY) and bool(self._offline)
 
-    # -- partitions --------------------------------------------------------------------------------
+    # -- the partitions in the directories ---------------------------------------------------------
 
     def partitions(self) -> list[TopicPartition]:
         """Every partition on disk except the metadata log."""
@@ -150,18 +151,18 @@ class Storage:
     def belongs_to(
         self, partition: TopicPartition, topic_id: TopicId, *, had_namesake: bool = False
     ) -> Belonging:
-        """Whether the directory of this name belongs to this topic."""
+        """Whether the partition's directory belongs to the topic with this id."""
         directory = self._directories[self._places[partition]]
         found = directory.belongs_to(partition, topic_id, had_namesake=had_namesake)
         self._report(directory)
         return found
 
     def adopt(self, partition: TopicPartition, topic_id: TopicId) -> None:
-        """Assign the directory of this name to this topic, although its topic id is unreadable."""
+        """Assign the partition's directory to this topic, although its topic id is unreadable."""
         self._directories[self._places[partition]].write_topic_id(partition, topic_id)
 
     def hold(self, partition: TopicPartition) -> None:
-        """Keep the directory until an operator has decided to which topic it belongs."""
+        """Hold the directory until an operator has decided which topic it belongs to."""
         self._directories[self._places[partition]].hold(partition)
 
     @property
@@ -261,7 +262,7 @@ class Storage:
         future: PartitionLog,
         now: Millis,
     ) -> PartitionLog:
-        """Replace the current log by the future log and delete the old one; returns the new log."""
+        """Replace the current log with the future log, delete the old one, return the new one."""
         old = self._places[partition]
         adopted = self._directories[place].adopt(partition, future, topic_id, now)
         self._places[partition] = place
@@ -281,7 +282,7 @@ class Storage:
         self._each(lambda place: self._directories[place].write_checkpoints(watermarks[place]))
 
     def close(self, replicas: Iterable[Replica], broker_epoch: BrokerEpoch) -> None:
-        """Shut down cleanly, so that the next start may trust all directories that did not fail."""
+        """Shut down cleanly, so that the next start can trust all directories that did not fail."""
         watermarks = self._watermarks(replicas)
         for place in self._online():
             try:

@@ -1,10 +1,10 @@
 """Renames or holds partition directories that do not match the metadata (F58).
 
-Such a directory is never deleted. Data is deleted only if a committed record deletes the topic with
-this id, or removes the replica from this node. Any other mismatch may be damage to the directory or
-to the metadata. As in Kafka, the directory is then renamed to `<topic>-<n>.<uuid>-stray` and kept.
-If no other replica is known to have its records, the directory is held instead. A held directory
-keeps its name, and is out of use until an operator has checked it. docs/adr/0020 has the reasons.
+A directory is deleted only if a committed record deletes the topic with its topic id, or removes
+the replica from this node. Any other mismatch may be damage to the directory or to the metadata, so
+the directory is not deleted. As in Kafka, it is renamed to `<topic>-<n>.<uuid>-stray` and kept. If
+no other replica is known to have its records, the directory is held instead. A held directory keeps
+its name, and is out of use until an operator has checked it. docs/adr/0020 has the reasons.
 """
 
 import logging
@@ -36,7 +36,7 @@ class StrayReplicas:
         located: Callable[[TopicId, int, UUID], None],
         distrust: Callable[[], None],
     ) -> None:
-        """`offline` lists the unusable partitions; `distrust` registers the broker as unclean."""
+        """`offline` holds the unusable partitions; `distrust` registers the broker as unclean."""
         self._me = me
         self._clock = clock
         self._storage = storage

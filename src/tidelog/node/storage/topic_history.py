@@ -1,9 +1,9 @@
-"""The topic deletions that this run has read from the metadata before it opened partitions.
+"""The topic deletions that this run read from the metadata before it opened partitions.
 
 If a partition directory has no readable topic id, it belongs to the topic in its name, unless
 another topic had this name while the node was down. If there was another topic, the metadata that
-the node reads at its start contains the record that deleted it. Only a leader's snapshot may have
-replaced this record.
+the node reads at its start contains the record that deleted that topic. There is one exception: a
+leader's snapshot may have replaced this record.
 """
 
 from tidelog.controller.image.image import ClusterImage

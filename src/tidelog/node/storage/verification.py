@@ -1,7 +1,7 @@
-"""Verifies the logs of earlier runs in jobs, one small slice after another.
+"""Verifies the logs that earlier runs wrote, in jobs, one small slice after another.
 
-Verification takes a few percent of a processor until every log has been read once, and nothing
-after that.
+Verification uses a few percent of a processor until every log has been read once. After that, it
+uses nothing.
 """
 
 from collections import deque
@@ -83,7 +83,7 @@ class Verification:
         self._rest()
 
     def _failed(self, error: Exception) -> None:
-        """Skip an unreadable log, which may have been deleted. Later reads report any damage."""
+        """Skip an unreadable log. It may have been deleted; later reads report any damage."""
         self._queue.popleft()
         self._rest()
 
