@@ -55,7 +55,7 @@ class Request:
     listener: str
     message: Any
     image: ClusterImage
-    """The node's newest metadata image, set again whenever the node resumes the handler."""
+    """The node's newest metadata image, updated whenever the node resumes the handler."""
     settings: BrokerSettings
     node_id: NodeId
     now: Millis
@@ -66,4 +66,4 @@ class Request:
 
 
 Handler: TypeAlias = Callable[[Request], Any]
-"""A function that returns a `Handling` for the node to run, or the final result."""
+"""A function that returns a `Handling`, which the node runs, or the response itself."""

@@ -22,7 +22,7 @@ ONE = RequestLimit(1_000, 256 * _KIB)
 """For a request about one member, producer, broker or cluster."""
 
 NAMES = RequestLimit(20_000, 2 * _MIB)
-"""For a request with a list of names: of topics, groups or members."""
+"""For a request with a list of topics, groups or members, by name."""
 
 PARTITIONS = RequestLimit(50_000, 4 * _MIB)
 """For a request that may name every partition of a node, with replicas or offsets."""

@@ -73,7 +73,7 @@ class Api:
     """The largest request that is accepted."""
     listeners: frozenset[ListenerKind] = _BROKER
     advertised_min_version: int | None = None
-    """The lowest version in ApiVersions, if clients expect a version that is not served."""
+    """The lowest version that ApiVersions advertises, if clients expect one that is not served."""
     codec: Codec | None = None
     parts: Parts | None = None
     """How to split a long request; None if requests are short or the handler pauses by itself."""

@@ -1,6 +1,6 @@
 """Lets a handler pause between slices of long work (F63).
 
-Most handlers use `in_parts`, which splits a long request into short ones, passes them to the
+Most handlers use `in_parts`, which splits a long request into short requests, passes them to the
 handler in turn, and joins the responses. Each part is handled with the newest image. A rule about
 all elements of a request, such as unique names, is checked only within each part.
 
@@ -105,7 +105,7 @@ def _handle_parts(handler: Handler, parts: Parts, request: Request) -> Handling:
         if isinstance(response, GeneratorType):
             response = yield from response
         if getattr(response, "error_code", ErrorCode.none) is not ErrorCode.none:
-            return response  # an error of the whole request, so later parts would fail too
+            return response  # the error concerns the whole request, so later parts would fail too
         responses.append(response)
     return joined(responses, parts.answered)
 
@@ -143,7 +143,7 @@ def split(message: Any, path: Sequence[str], size: int) -> Iterator[Any]:
 
 
 def joined(responses: Sequence[Any], path: Sequence[str]) -> Any:
-    """Join responses into one; rows that were split are merged again."""
+    """Join responses into one, and merge the rows that `split` divided."""
     items: list[Any] = []
     for response in responses:
         found = getattr(response, path[0])

@@ -63,7 +63,7 @@ class ListenerView:
         """The reachable brokers, in order of id."""
 
     def nodes_with(self, gone: Collection[NodeId]) -> Collection[NodeAddress]:
-        """The reachable brokers and these fenced ones, in order of id."""
+        """The reachable brokers and the given fenced brokers, in order of id."""
         if not gone:
             return self.nodes.values()
         brokers = (self.image.brokers[id] for id in gone if id in self.image.brokers)

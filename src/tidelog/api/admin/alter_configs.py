@@ -30,7 +30,8 @@ _OPERATIONS = range(4)  # set, delete, append, subtract
 _MOST_CONFIGS = 1_000
 """The maximum number of configurations per resource in one request.
 
-The controller decides on all of them at once. The limit is higher than the number of known keys.
+The controller checks all configurations of a resource in one step. The limit is higher than the
+number of known keys.
 """
 
 

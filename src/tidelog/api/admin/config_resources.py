@@ -1,8 +1,8 @@
 """ListConfigResources (key 74), versions 0-1.
 
-Lists the resources that may have configurations, of all types or of the requested ones (KIP-1142).
-Version 0 was named ListClientMetricsResources and lists only client metrics (KIP-1000). An unknown
-type gets UNSUPPORTED_VERSION.
+Lists the resources that may have configurations. A request may restrict the list to some types
+(KIP-1142). Version 0 was named ListClientMetricsResources and lists only client metrics (KIP-1000).
+An unknown type gets UNSUPPORTED_VERSION.
 """
 
 import re

@@ -8,7 +8,7 @@ empty or null, all keys are described. An unknown key is omitted.
 
 - An unknown topic gets UNKNOWN_TOPIC_OR_PARTITION. An invalid name gets INVALID_TOPIC_EXCEPTION.
 - A broker describes only itself. The id of another broker gets INVALID_REQUEST.
-- Broker loggers cannot be changed at run time, so their list is empty.
+- Broker loggers cannot be changed at run time, so a logger has no configurations.
 - If one resource type is unknown, every resource gets INVALID_REQUEST, as in Kafka.
 """
 
@@ -101,7 +101,7 @@ def handle(request: Request) -> Handling:
         values += len(results[-1].configs)
         if values > _MAX_VALUES:
             return Disconnect(f"sent DescribeConfigs for more than {_MAX_VALUES} values")
-        # All keys of a resource, up to several hundred, are read to find the requested keys.
+        # All keys of a resource, up to several hundred, are read even if few are requested.
         if pace.is_due(1 + looked_at):
             yield PAUSE
     return DescribeConfigsResponse(throttle_time=timedelta(0), results=tuple(results))

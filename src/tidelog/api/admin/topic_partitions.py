@@ -1,9 +1,9 @@
 """DescribeTopicPartitions (key 75), version 0 (KIP-966).
 
 Lists topics in pages, with the eligible leader replicas that Metadata omits. Topics are ordered by
-name. A page holds at least one partition. It holds at most as many as the smaller of two limits:
-the client's limit and `max.request.partition.size.limit`. `next_cursor` is the start of the next
-page. An empty list requests all topics.
+name. A page holds at least one partition. The maximum number of partitions is the smaller of two
+limits: the client's limit and `max.request.partition.size.limit`. `next_cursor` is the start of the
+next page. An empty list requests all topics.
 
 As in Kafka, the whole request gets INVALID_REQUEST if its cursor has a negative partition or a
 topic that is not requested. If a topic name is empty, the whole request gets UNKNOWN_SERVER_ERROR.

@@ -2,8 +2,8 @@
 
 The controller decides on each request. The response is sent when the controller's records are
 committed and applied on this broker, so that the client can use a new topic at once. CreateTopics 4
-adds default counts (KIP-464). CreateTopics 5 adds the effective configuration to the response
-(KIP-525). CreateTopics 7 and DeleteTopics 6 add topic ids (KIP-516).
+adds default numbers of partitions and replicas (KIP-464). CreateTopics 5 adds the effective
+configuration to the response (KIP-525). CreateTopics 7 and DeleteTopics 6 add topic ids (KIP-516).
 
 With `delete.topic.enable=false` every deletion gets TOPIC_DELETION_DISABLED. Versions 1 and 2 of
 DeleteTopics predate this error and return INVALID_REQUEST.
@@ -37,7 +37,7 @@ from tidelog.model.errors import ErrorCode
 
 _FIRST_WITH_DELETION_DISABLED = 3
 _FEW = 50
-"""The maximum number of topics in one decision of the controller."""
+"""The maximum number of topics that the controller decides on at a time."""
 
 
 def create_topics(request: Request) -> Handling:

@@ -1,7 +1,7 @@
 """DescribeCluster (key 60), versions 0-2; UnregisterBroker (64), version 0.
 
 DescribeCluster returns the cluster id and the nodes: brokers on a broker listener, controllers on a
-controller listener (KIP-919, version 1 on). If the requested endpoint type does not match the
+controller listener (KIP-919, from version 1 on). If the requested endpoint type does not match the
 listener, the error is MISMATCHED_ENDPOINT_TYPE. If the type is unknown, the error is
 UNSUPPORTED_ENDPOINT_TYPE. From version 2 on, the client may request fenced brokers too (KIP-1073).
 

@@ -6,8 +6,8 @@ Returns topics, partitions and brokers, as they are reachable through the client
   requests all topics. Topics are requested by name, or from version 12 on by id (KIP-516). An
   unknown id gets UNKNOWN_TOPIC_ID, an unknown name UNKNOWN_TOPIC_OR_PARTITION, and an invalid name
   INVALID_TOPIC_EXCEPTION. An id or a null name in version 10 or 11 gets INVALID_REQUEST.
-- A missing topic is created if `auto.create.topics.enable` and the client allow it. Before version
-  4, every client counts as allowing it. As in Kafka, the response contains
+- A missing topic is created if `auto.create.topics.enable` and the client allow it. In versions
+  before 4, the client cannot forbid the creation. As in Kafka, the response contains
   UNKNOWN_TOPIC_OR_PARTITION for the new topic, and the client retries. Unlike in Kafka, the topic
   exists when the response is sent. One request creates at most a hundred topics; Kafka has no
   limit.
@@ -98,7 +98,7 @@ def _may_create(request: Request) -> bool:
 
 
 def _missing(asked: Sequence[Any], image: ClusterImage) -> Handling:
-    """The valid names in the request without a topic; empty if topics are requested by id."""
+    """The valid requested names for which no topic exists; empty if topics are requested by id."""
     if _topic_ids(asked):
         return []
     names = {topic.name or "": None for topic in asked}

@@ -3,7 +3,7 @@
     Vote (key 52)  0-2    BeginQuorumEpoch (53)  0-1    EndQuorumEpoch (54)  0-1
     FetchSnapshot (59)  0-1
 
-A voter answers these four requests itself, whether it is the leader or not. Vote 2 adds pre-votes
+Every voter, not only the leader, answers these four requests itself. Vote 2 adds pre-votes
 (KIP-996). From version 1 of Vote, BeginQuorumEpoch and EndQuorumEpoch on, a voter is identified by
 its id and its directory id (KIP-853).
 

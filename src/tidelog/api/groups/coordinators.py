@@ -87,7 +87,7 @@ def _group_coordinator(
 
 
 def _message(error: ErrorCode, version: int) -> str:
-    """Kafka sends the message NONE on success up to version 3, and an empty message from 4 on."""
+    """On success, Kafka sends the message NONE up to version 3, and an empty message later."""
     if error is ErrorCode.none and version >= _FIRST_WITH_SEVERAL_KEYS:
         return ""
     return _MESSAGES[error]

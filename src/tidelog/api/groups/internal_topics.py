@@ -25,13 +25,13 @@ _WEEK_MS = 7 * 24 * 60 * 60 * 1000
 
 
 def creatable_topic(name: str, settings: BrokerSettings) -> CreatableTopic | None:
-    """The topic to create on a client's first use; None if a client cannot create it."""
+    """The topic to create when a client first uses it; None if clients cannot create it."""
     if name == CONSUMER_OFFSETS:
         return consumer_offsets(settings)
     if name == TRANSACTION_STATE:
         return _transaction_state(settings)
     if name in (SHARE_GROUP_STATE, REPLICATION_EVENTS):
-        return None  # share groups do not exist yet, and brokers create the event topic
+        return None  # share groups are not supported yet, and brokers create the event topic
     return _topic(name, settings.num_partitions, settings.default_replication_factor, {})
 
 

@@ -89,8 +89,9 @@ def _plan_long(request: Request, message: FetchRequest, uses_ids: bool) -> Handl
 def _fetch_many(request: Request, plan: FetchPlan, asked: list[CachedPartition]) -> Handling:
     """Read the available records in slices of partitions.
 
-    The next fetch of a session names only the partitions that have moved, and waits. A fetch
-    without a session waits for its last partitions.
+    If the fetch has a session, it does not wait for records, because the session's next fetch reads
+    only changed partitions and can wait. A fetch without a session may wait while it reads its last
+    slice.
     """
     topics: list[tuple[TopicRef, list[PartitionFetched]]] = []
     endpoints: dict[NodeEndpoint, None] = {}
@@ -173,7 +174,7 @@ def _reader(request: Request) -> Reader | None:
 
 
 def _rank(answer: _Answer) -> int:
-    """The order of partitions in Kafka's responses: known ones, unknown ids, unknown names."""
+    """The order of partitions in Kafka's responses: known topics, unknown ids, unknown names."""
     error = answer[2].error
     return _UNKNOWN.index(error) + 1 if error in _UNKNOWN else 0
 
@@ -190,7 +191,8 @@ def _response(request: Request, plan: FetchPlan, answers: Iterable[_Answer]) -> 
         if error is ErrorCode.none:
             leader, aborted = None, result.aborted
         else:
-            # Kafka sends null aborted transactions on an error, except for an unknown partition.
+            # On an error, Kafka sends null instead of a list of aborted transactions, except for an
+            # unknown partition.
             aborted = () if error in _UNKNOWN else result.aborted
             leader = _leader(request, name, cached.fetch.partition, error)
             if leader is not None:
@@ -217,7 +219,7 @@ def _response(request: Request, plan: FetchPlan, answers: Iterable[_Answer]) -> 
 
 
 def _remember(plan: FetchPlan, cached: CachedPartition, result: FetchResult) -> bool:
-    """Store the state that is reported now; returns whether it differs from the last response."""
+    """Store the state for this response; returns whether it differs from the last response."""
     session = plan.session
     assert session is not None
     has_records = result.records is not None

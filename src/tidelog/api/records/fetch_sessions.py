@@ -126,7 +126,10 @@ class FetchSession(SessionWatch[CachedPartition]):
                     del self.moved[cached]
 
     def _asked_by(self, request: FetchRequest) -> None:
-        """Mark all partitions as changed if the reader changed, as it may see other offsets."""
+        """If the reader has changed, mark all partitions as changed.
+
+        The new reader may be allowed to see other offsets.
+        """
         asker = (
             request.replica_id,
             request.replica_epoch,
@@ -139,9 +142,9 @@ class FetchSession(SessionWatch[CachedPartition]):
             self.replica, self.fetched_at = request.replica_id, -1
 
     def image_seen(self, offset: Offset) -> None:
-        """Visit all partitions after a change of the metadata, for a reader with a rack.
+        """For a reader with a rack, visit all partitions after a metadata change.
 
-        The nearest replica may be another one then.
+        The nearest replica of a partition may have changed.
         """
         if offset != self._image_offset:
             self._image_offset = offset
@@ -244,7 +247,7 @@ class FetchSessions:
         return plan
 
     def _update(self, session: FetchSession, request: FetchRequest) -> bool:
-        """Update a session. If this makes the cache too large, end the session and return False."""
+        """Update a session. If the cache is then too large, end the session and return False."""
         before = len(session.partitions)
         session.update(request)
         grown = len(session.partitions) - before

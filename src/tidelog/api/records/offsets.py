@@ -3,13 +3,13 @@
 ListOffsets finds an offset by timestamp, or by one of Kafka's negative timestamps. If a request's
 version predates a negative timestamp, the partition gets UNSUPPORTED_VERSION:
 
-    -1 latest    -3 max timestamp  (7 on, KIP-734)   -5 latest tiered           (9 on, KIP-1005)
-    -2 earliest  -4 earliest local (8 on, KIP-405)   -6 earliest pending upload (11 on, KIP-1023)
+    -1 latest    -3 max timestamp  (v7+, KIP-734)  -5 latest tiered           (v9+, KIP-1005)
+    -2 earliest  -4 earliest local (v8+, KIP-405)  -6 earliest pending upload (v11+, KIP-1023)
 
 There is no tiered storage, so -4 is the earliest offset, and -5 and -6 find nothing. A partition
 that is listed twice gets one INVALID_REQUEST. With isolation level 1 the latest offset is the last
-stable offset (KIP-98). For a replica, and for the debugging replica id -2, the latest offset is the
-log end offset. A request with the debugging id may be sent to a follower.
+stable offset (KIP-98). If the replica id in the request is a broker's id or the debugging id -2,
+the latest offset is the log end offset. A request with the debugging id may be sent to a follower.
 
 OffsetForLeaderEpoch returns the end offset of a leader epoch in this leader's log (KIP-101,
 KIP-320).

@@ -162,7 +162,7 @@ def _refusal(request: Request, name: str | None, has_valid_acks: bool) -> ErrorC
 
 
 def _missing_partition(request: Request, name: str | None, index: int) -> ErrorCode | None:
-    """UNKNOWN_TOPIC_OR_PARTITION if the partition does not exist. It takes precedence."""
+    """UNKNOWN_TOPIC_OR_PARTITION, which overrides other errors, if the partition does not exist."""
     if name is None or request.image.partition(TopicPartition(name, index)) is not None:
         return None
     return ErrorCode.unknown_topic_or_partition
