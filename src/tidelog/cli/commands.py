@@ -60,7 +60,7 @@ COMMANDS = {
 
 
 class Commands(click.Group):
-    """A group of commands. It has their names and summaries, so that it need not import them."""
+    """A group that has the names and summaries of its commands, so it need not import them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

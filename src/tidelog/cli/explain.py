@@ -71,7 +71,7 @@ def show(lines: Iterable[str]) -> None:
 def find(subject: str, topics: Sequence[str]) -> tuple[str, int | None]:
     """The topic, and the partition if one is named.
 
-    If a topic has the name `a-1`, `a-1` means it.
+    `a-1` is the topic with this name if it exists, and otherwise partition 1 of topic `a`.
     """
     if subject in topics:
         return subject, None
@@ -82,7 +82,7 @@ def find(subject: str, topics: Sequence[str]) -> tuple[str, int | None]:
     raise UserError(f"there is no topic or partition '{subject}'{near}")
 
 
-# -- Facts -----------------------------------------------------------------------------------------
+# -- Collecting the facts --------------------------------------------------------------------------
 
 
 class _Sample(NamedTuple):

@@ -41,7 +41,7 @@ def found_directory() -> Path:
 
 
 def with_hint(failure: UserError) -> UserError:
-    """The same error, with a hint at the clusters that are running."""
+    """The same error, with a hint that names the running clusters."""
     tried = str(failure)
     others = [
         one for one in running_clusters() if not any(at in tried for at in one.bootstrap.split(","))

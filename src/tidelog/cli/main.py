@@ -1,7 +1,7 @@
 """The entry point: finds the command, runs it, and prints every failure as one sentence.
 
 A broker starts through this module. To start fast, the module imports only the command that runs.
-For a plain `serve`, it does not even import click.
+For `serve` with only --config and --override, the module does not even import click.
 """
 
 import os

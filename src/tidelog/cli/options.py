@@ -54,7 +54,7 @@ def bootstrap_server(command: F) -> F:
 
 
 def bootstrap(command: F) -> F:
-    """Add options for the addresses of brokers or of controllers, for `connect`."""
+    """Add options for the addresses of brokers or controllers, which `connect` uses."""
     command = click.option(
         "--bootstrap-controller",
         metavar="HOST:PORT,...",

@@ -1,4 +1,4 @@
-"""`tidelog tables`: the tables of topics. `run` keeps them with Spark, `list` shows their states.
+"""`tidelog tables`: topics as tables. `run` writes the tables with Spark, `list` shows their state.
 
 The listing needs no Spark, because `run` writes the states to a file, and brokers report offsets.
 """
@@ -26,7 +26,7 @@ from tidelog.model.user_error import NoBrokerReached, UserError
 
 JOB = "tidelog_pipelines.jobs.topic_tables.run"
 DIRECTORY = "tables"
-"""The directory of the tables in the directory of a cluster, unless another one is given."""
+"""The name of the tables' directory in a cluster's directory, unless --out names another one."""
 STATES, LOCK = "_tables.json", ".tidelog.lock"
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -121,7 +121,7 @@ def _default_out() -> Path | None:
 
 
 def read_states(directory: Path) -> dict[str, Any] | None:
-    """The states by topic from the file of `tables run`. None if there is no such file."""
+    """The state of each table by topic, from the file of `tables run`; None if it is missing."""
     file = directory / STATES
     try:
         found: dict[str, Any] = json.loads(file.read_text())["tables"]

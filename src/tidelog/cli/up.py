@@ -197,7 +197,7 @@ def run(
 
 
 def tables_run(cluster: LocalCluster, out: Path, *, verbose: bool) -> Companion:
-    """`tidelog tables run` as a companion of the brokers. Unless `verbose`, it has a log file."""
+    """`tidelog tables run` as a companion of the nodes. Unless `verbose`, it logs to a file."""
     argv = [sys.executable, "-P", "-m", "tidelog.cli.main", "tables", "run", "--out", str(out)]
     argv += ["--bootstrap-server", cluster.bootstrap]
     return Companion("`tables run`", argv, None if verbose else cluster.directory / TABLES_LOG)

@@ -72,7 +72,7 @@ CELLS = [Cell(*cell) for cell in product((0, 1, ACKS_ALL), (1, 3), (1, 2))]
 
 
 class Disturbed(Exception):
-    """A leader or an ISR has changed too early. The message names the change."""
+    """A leader or an ISR has changed before the kill. The message describes the change."""
 
 
 class AcksTrial:
@@ -130,7 +130,7 @@ class AcksTrial:
         return self._count({cell: write.result() for cell, write in writes.items()})
 
     def _await_the_moment(self, writes: dict[Cell, Future[bool]]) -> None:
-        """Wait until only the leader has the records, and the ISR is right for this trial."""
+        """Wait until only the leader has the records, and the ISR is as this trial requires."""
         self._await_answers(writes)
         if self._has_lagged:
             for cell in (cell for cell in CELLS if cell.replicas > 1):
@@ -186,7 +186,7 @@ class AcksTrial:
         if answer.error_code is not ErrorCode.none:
             raise UserError(f"{cell.topic}: {answer.error_code.name}.")
 
-    # -- Watching ----------------------------------------------------------------------------------
+    # -- Observing the cluster ---------------------------------------------------------------------
 
     def _leader(self, cell: Cell) -> NodeId:
         (topic,) = self._client.metadata((cell.topic,)).topics

@@ -27,7 +27,7 @@ STATUS_SECONDS = 0.25
 ANSWER_SECONDS = 2.0
 PATIENCE_SECONDS = 120.0
 ACT_SECONDS = 9.0
-"""How long each act is shown before the next, at pace 1."""
+"""How long each act is shown before the next act starts, at pace 1."""
 
 
 class DemoView(NamedTuple):
@@ -203,7 +203,7 @@ class FailoverDemo:
     def _picture(self) -> None:
         self._screen.show(["", *report(look(self._client, [TOPIC]), None), ""])
 
-    # -- Watching ----------------------------------------------------------------------------------
+    # -- Observing the cluster ---------------------------------------------------------------------
 
     def _watch(self) -> None:
         until = time.monotonic() + self._act_seconds
@@ -255,7 +255,7 @@ class FailoverDemo:
         return one.high_watermark
 
     def _controller(self, before: NodeId = NO_NODE) -> NodeId | None:
-        """The active controller; None if no controller is active, or if it is still `before`."""
+        """The active controller; None if there is none, or if it is still the node `before`."""
         found = quorum_admin.active_controller(self._client)
         return None if found == before else found
 

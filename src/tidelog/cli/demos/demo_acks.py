@@ -1,4 +1,4 @@
-"""`tidelog demo acks`: measures which acks, replicas and min.insync.replicas lose records."""
+"""`tidelog demo acks`: shows with which settings of acks and replicas records are lost."""
 
 import shutil
 import textwrap
@@ -18,7 +18,7 @@ NARROWEST = 40
 
 
 class TrialRow(NamedTuple):
-    """Whether a combination loses its acknowledged records in each trial, and why."""
+    """Whether a combination of settings loses acknowledged records in each trial, and why."""
 
     at_once: bool
     after_lag: bool
@@ -26,7 +26,7 @@ class TrialRow(NamedTuple):
 
 
 def expected(cell: Cell) -> TrialRow:
-    """The known result of a combination, which the trials must confirm."""
+    """The known result of a combination of settings, which the trials must confirm."""
     match cell:
         case Cell(acks=0, replicas=1):
             return TrialRow(True, True, "The producer awaits no answer, and the only copy is gone.")
@@ -101,7 +101,7 @@ def _is(found: Tally, loses: bool) -> bool:
 
 
 def table(at_once: Mapping[Cell, Tally], after_lag: Mapping[Cell, Tally]) -> Iterator[str]:
-    """The table, with one row per combination. Its explanation is wrapped in the last column."""
+    """The table, with one row per combination. The last column has an explanation, wrapped."""
     yield " " * sum(WIDTHS[:3], 3 * len(GAP)) + "KILLED AT ONCE  FALLEN BEHIND"
     yield _line(("ACKS", "REPLICAS", "MIN ISR", "ACKED", "LOST", "ACKED", "LOST")) + "WHY"
     for cell in CELLS:

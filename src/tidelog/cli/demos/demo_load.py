@@ -48,7 +48,7 @@ class Load(Writing):
         self._times: list[float] = []
 
     def longest_wait_ms(self, since: float, until: float) -> int:
-        """The longest time between two acknowledgements, if the second came in this period."""
+        """The longest time between two acknowledgements, the second of which is in this period."""
         times = list(self._times)
         waits = [after - before for before, after in pairwise(times) if since <= after <= until]
         return round(max(waits, default=0.0) * 1000)

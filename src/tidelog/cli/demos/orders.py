@@ -32,7 +32,7 @@ _CHANNELS = ("web", "web", "web", "app", "app", "shop")
 
 
 def orders(dice: random.Random) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """An endless stream of customers and orders. A few customers order often, most seldom."""
+    """An endless stream of customers and orders. A few customers order often, others seldom."""
     for number in count(1):
         customer = int(dice.paretovariate(0.9)) % 5000
         chosen = [
@@ -56,7 +56,7 @@ def orders(dice: random.Random) -> Iterator[tuple[bytes, dict[str, Any]]]:
 
 
 class OrderLoad(Writing):
-    """An idempotent acks=all producer that writes orders to a topic and enters them in a ledger."""
+    """An idempotent acks=all producer that writes orders to a topic and lists them in a ledger."""
 
     def __init__(self, bootstrap: str, topic: str, ledger: str) -> None:
         super().__init__()

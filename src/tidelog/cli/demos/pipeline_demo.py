@@ -31,7 +31,7 @@ POLL_SECONDS = 0.05
 ANSWER_SECONDS = 2.0
 PATIENCE_SECONDS = 300.0
 ACT_SECONDS = 10.0
-"""How long each act is shown before the next, at pace 1."""
+"""How long each act is shown before the next act starts, at pace 1."""
 
 T = TypeVar("T")
 
@@ -142,7 +142,7 @@ class Spark:
         return self._process.poll() is not None
 
     def result(self) -> dict[str, Any]:
-        """The results, which the process prints as its last line. Valid once it has ended."""
+        """The results, from the last printed line. Valid only after the process has ended."""
         assert self._process.stdout is not None
         said = self._process.stdout.read().splitlines()
         if self._process.returncode != 0 or not said:

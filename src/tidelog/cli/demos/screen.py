@@ -21,7 +21,7 @@ class Screen:
         self._has_status = False
 
     def say(self, text: str) -> None:
-        """Print a line that stays."""
+        """Print a line that is not overwritten."""
         self._write(f"{self._elapsed():5.1f} s {text}")
 
     def title(self, text: str) -> None:
@@ -30,12 +30,12 @@ class Screen:
             self._write(line)
 
     def show(self, lines: Iterable[str]) -> None:
-        """Print lines that stay, without the time, such as a table."""
+        """Print lines, such as a table, that are not overwritten and have no time."""
         for line in lines:
             self._write(f"{INDENT}{line}".rstrip())
 
     def status(self, text: str) -> None:
-        """Show the current state until the next line is printed."""
+        """Show a status line, which the next printed line overwrites."""
         if self._is_terminal:
             width = shutil.get_terminal_size().columns - 1
             sys.stdout.write(_ERASE + f"{self._elapsed():5.1f} s {text}"[:width])

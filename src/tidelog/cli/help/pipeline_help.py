@@ -1,8 +1,8 @@
 """`tidelog pipeline JOB --help` and `tidelog tables run --help` without Spark.
 
-Each job prints its own help. To import a job, Python must import Spark. This module therefore
-replaces the libraries that jobs import with placeholders, so that the help works before the
-libraries are installed.
+Each job prints its own help, but importing a job also imports Spark. This module therefore replaces
+the libraries that jobs import with placeholders, so that the help works before the libraries are
+installed.
 """
 
 import importlib.abc
@@ -57,7 +57,7 @@ class _PlaceholderModule(ModuleType):
 
 
 class PlaceholderFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds placeholders, even if the libraries are installed. The help is always the same."""
+    """Finds placeholders even if the libraries are installed, so that the help never differs."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

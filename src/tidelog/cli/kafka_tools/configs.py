@@ -78,7 +78,7 @@ def command(
 
 
 def _entity(named: dict[str, str | bool | None]) -> Entity:
-    """The one entity that the options name, in Kafka's long or short form."""
+    """The entity that the options name. The options may have Kafka's long or short form."""
     found = []
     if named["topic"]:
         found.append(Entity(ResourceType.TOPIC, str(named["topic"])))

@@ -147,7 +147,7 @@ def _parse(layout: LineFormat, lines: list[str]) -> tuple[list[Record], UserErro
 
 
 def _available_lines(fd: int) -> Iterator[list[str]]:
-    """Yield the complete lines of each read. The last line may lack its newline."""
+    """Yield the complete lines of each read. The last line of the input may lack its newline."""
     rest = b""
     while chunk := os.read(fd, READ_BYTES):
         *lines, rest = (rest + chunk).split(b"\n")

@@ -186,7 +186,7 @@ def describe(client: Client, wanted: Options) -> None:
 
 
 def parse_assignment(text: str | None) -> list[list[NodeId]]:
-    """Parse `1:2,2:3`: the brokers of each partition. Each partition has equally many brokers."""
+    """Parse `1:2,2:3`, the brokers of each partition. All must have the same number of brokers."""
     if not text:
         return []
     try:
@@ -210,7 +210,7 @@ def parse_topic_id(text: str) -> UUID:
 
 
 def topic_pattern(text: str) -> re.Pattern[str]:
-    """Kafka's include list: regular expressions for the whole name, separated by commas."""
+    """Kafka's include list: regular expressions that match whole names, separated by commas."""
     try:
         return re.compile(text.strip().strip("\"'").replace(",", "|").replace(" ", ""))
     except re.error as error:

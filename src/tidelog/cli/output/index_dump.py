@@ -1,4 +1,4 @@
-"""The lines of `dump-log` for the files beside a segment: indexes and producer snapshots.
+"""The lines of `dump-log` for the other files of a segment: indexes and producer snapshots.
 
 This module reads the files without the log engine. A running broker may use the index, and the log
 engine would truncate the preallocated zeros at its end.

@@ -13,7 +13,7 @@ EVERY_SECONDS = 15.0
 
 class ShowProgress(Protocol):
     def __call__(self, more: int, shown: str = "") -> None:
-        """Count `more` units as done, and print `shown` beside the progress."""
+        """Count `more` units as done, and print `shown` next to the progress."""
 
 
 @contextmanager

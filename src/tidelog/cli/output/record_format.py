@@ -67,7 +67,8 @@ class Columns:
 class Format:
     """kcat's format string.
 
-    %t is the topic, %p partition, %o offset, %k key, %s value, %T timestamp and %h headers.
+    %t is the topic, %p the partition, %o the offset, %k the key, %s the value, %T the timestamp,
+    and %h the headers.
     """
 
     def __init__(self, text: str, topic: str) -> None:

@@ -1,4 +1,4 @@
-"""Shows the table of replicas. A terminal is refreshed in place; a pipe gets table after table."""
+"""Shows the table of replicas, which is refreshed in place on a terminal and repeated in a pipe."""
 
 import sys
 import time
@@ -43,7 +43,7 @@ def show(look: Callable[[], list[ReplicaRow]], interval: float) -> None:
 
 
 def looks(look: Callable[[], list[ReplicaRow]]) -> Iterator[Seen]:
-    """Read the rows repeatedly. Continue after an error, because users watch for failures.
+    """Read the rows repeatedly, and continue after an error, because nodes may fail meanwhile.
 
     If the first read fails, raise the error, because the address may be wrong.
     """

@@ -1,4 +1,4 @@
-"""The listing of the tables of topics, from the state file of `tables run` and from the cluster."""
+"""The list of topics' tables, from the state file of `tables run` and from the cluster."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

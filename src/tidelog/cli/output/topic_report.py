@@ -37,7 +37,7 @@ class Filter(NamedTuple):
 def report(
     client: Client, described: Sequence[admin.Described], only: Filter, *, overrides: bool
 ) -> Iterator[str]:
-    """The lines of `--describe`. With `overrides`, only topics with configuration overrides."""
+    """The lines of `--describe`; with `overrides`, only for topics with configuration overrides."""
     if not described:
         return
     names = [topic.name for topic in described]

@@ -1,4 +1,4 @@
-"""The settings for `tidelog whatif`, from options or from a topic. Missing ones get defaults."""
+"""The settings for `tidelog whatif`, from options, from a topic, or from defaults."""
 
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ class OwnSettings(NamedTuple):
     minimums: tuple[int, ...]
     acks: tuple[str, ...]
     assumed: tuple[str, ...]
-    """The settings that are defaults, as `key=value`."""
+    """The settings for which defaults are used, as `key=value`."""
 
 
 def read_topic(bootstrap: str, topic: str) -> TopicSettings:
@@ -55,7 +55,7 @@ def own_settings(
     acks: tuple[str, ...],
     topic: TopicSettings | None,
 ) -> OwnSettings:
-    """Complete the options with the settings of the topic. Use defaults for those still missing."""
+    """Take settings that have no option from the topic, and use defaults for the rest."""
     assumed = []
     if not factors:
         factors = (ASSUMED_FACTOR if topic is None else topic.replication_factor,)

@@ -89,5 +89,5 @@ def _results(name: str, plan: Plan, seeds: int, jobs: int) -> Iterator[Result]:
 
 
 def run_mutant(name: str, plan: Plan) -> Result:
-    """Run one seed with the mutant's rules. Takes its name, because rules cannot be pickled."""
+    """Run one seed with the mutant of this name. A name is passed, as rules cannot be pickled."""
     return one(replace(plan, rules=MUTANTS[name].rules()))

@@ -65,7 +65,7 @@ def conclusions(summaries: Sequence[WhatIfSummary]) -> Iterator[str]:
 
 
 def matrix(summaries: Sequence[WhatIfSummary]) -> Iterator[str]:
-    """The lines for many settings: for each replication factor, tables of faults by settings."""
+    """The lines for many settings: tables for each replication factor, with a row per fault."""
     for factor in sorted({one.question.replication_factor for one in summaries}):
         some = [one for one in summaries if one.question.replication_factor == factor]
         yield f"replication.factor={factor}: runs that lost acknowledged records"
