@@ -35,7 +35,7 @@ class Address(NamedTuple):
 
 
 class Moved(Exception):
-    """The partition has no reachable leader now; a retry with fresh metadata may succeed."""
+    """The partition has no reachable leader; a retry with fresh metadata may succeed."""
 
 
 def parse_bootstrap(servers: str) -> list[Address]:
@@ -66,7 +66,7 @@ class Client:
         *,
         tell: Callable[[str], None] | None = None,
     ) -> None:
-        """If a response or a new leader takes long, the client calls `tell` with a sentence."""
+        """During a long wait for a response or a leader, `tell` is called with a sentence."""
         self.bootstrap = parse_bootstrap(bootstrap)
         self.notice = WaitNotice(tell)
         self._answer_seconds = answer_seconds
@@ -86,7 +86,7 @@ class Client:
         for connection in self._connections.values():
             connection.close()
 
-    # -- Requests ----------------------------------------------------------------------------------
+    # -- Sending requests --------------------------------------------------------------------------
 
     def ask(self, request: RequestPayload, response: type[R]) -> R:
         """Ask any broker; brokers forward requests that only the controller can handle."""
@@ -161,7 +161,7 @@ class Client:
                 self.notice.over()
                 return result
 
-    # -- Metadata ----------------------------------------------------------------------------------
+    # -- Fetching metadata -------------------------------------------------------------------------
 
     def metadata(self, topics: tuple[str, ...] | None, *, create: bool = False) -> MetadataResponse:
         """Fetch the metadata of these topics (None means all) and store brokers and leaders."""
@@ -209,7 +209,7 @@ class Client:
             self.notice.waiting(reason)
             time.sleep(PAUSE_SECONDS)
 
-    # -- Connections -------------------------------------------------------------------------------
+    # -- Managing connections ----------------------------------------------------------------------
 
     def _connect(self, address: Address) -> BrokerConnection:
         connection = self._connections.get(address)

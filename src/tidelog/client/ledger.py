@@ -1,4 +1,4 @@
-"""The ledger: a file of acknowledged records, written by their producer and checked by an audit.
+"""The ledger: a file that lists acknowledged records, written by a producer and read by an audit.
 
 Each line is a JSON object for one record: topic, partition, offset, key (base64, or null), checksum
 of key and value, and the time of the acknowledgement (acked_at, ms since 1970). The lines of one
@@ -67,7 +67,7 @@ class Ledger:
 
 
 def checksum(key: bytes | None, value: bytes | None) -> str:
-    """The first 64 bits of the MD5 of key, value and lengths (MD5 because it is fast in Spark)."""
+    """The first 64 bits of the MD5 of key, value and their lengths. MD5 is fast in Spark."""
     content = b"%d:%b%d:%b" % (_size(key), key or b"", _size(value), value or b"")
     return md5(content, usedforsecurity=False).hexdigest()[:CHECKSUM_DIGITS]
 

@@ -1,4 +1,4 @@
-"""The log end offset of each replica, as reported by the replicas themselves.
+"""The log end offset of each replica, as reported by the replica itself.
 
 If the replica id in a ListOffsets request is Kafka's debugging id (-2), each replica, leader or
 follower, answers with its log end offset. If the replica id is a consumer's id (-1), the leader
@@ -94,7 +94,7 @@ def look(client: Client, topics: Sequence[str]) -> list[PartitionOffsets]:
 
 
 def high_watermarks(client: Client, topics: Sequence[str]) -> dict[TopicPartition, Offset]:
-    """The high watermark of each partition of these topics whose leader answers."""
+    """The high watermarks of the partitions of these topics, if the leaders answer."""
     led: dict[NodeId, list[TopicPartition]] = {}
     for topic in admin.describe_from_metadata(client, topics) if topics else ():
         for one in topic.partitions:
