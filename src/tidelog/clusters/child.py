@@ -1,8 +1,9 @@
 """One node as a child process of a supervisor, and the socket pair that both processes share.
 
-The child sends one byte when it accepts writes. If a process dies, the system closes its socket. A
-child shuts down when the parent's socket closes, so no child outlives its parent. Each child has
-its own process group. Ctrl-C therefore reaches only the parent, which then stops the children.
+The child sends one byte as soon as it accepts writes. If a process dies, the system closes its
+socket. A child shuts down when the parent's socket closes, so no child outlives its parent. Each
+child has its own process group. Ctrl-C therefore reaches only the parent, which then stops the
+children.
 """
 
 import signal

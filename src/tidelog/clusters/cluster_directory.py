@@ -126,9 +126,9 @@ class ClusterDirectory:
     def _check_missing(self, brokers: int, whole: Mapping[NodeId, NodeDirectory]) -> list[str]:
         """Warn about missing node directories; refuse a start if no majority is left (F40).
 
-        A controller with an empty directory does not vote before it has copied the log. So a
-        minority of the nodes may start with empty directories. If more directories are missing, the
-        last copies of committed metadata may be lost.
+        A controller with an empty directory does not vote until it has copied the log, so a
+        minority of the nodes can safely start with empty directories. If more directories are
+        missing, the last copies of committed metadata may be lost.
         """
         missing = [node for node in range(1, brokers + 1) if node not in whole]
         if not missing or not any(one.metadata_log.exists() for one in whole.values()):
@@ -148,7 +148,7 @@ class ClusterDirectory:
     def _check_addresses(
         self, whole: Mapping[NodeId, NodeDirectory], addresses: Mapping[NodeId, str]
     ) -> None:
-        """Refuse the start if the log records other controller addresses (kraft.version 1)."""
+        """Refuse the start if the metadata log has other controller addresses (kraft.version 1)."""
         if all(one.voters == addresses for one in whole.values()):
             return
         # Imported here because most starts do not read the log.

@@ -1,9 +1,8 @@
-"""A program that runs beside the nodes of a cluster, and is started again when it ends.
+"""A program that runs alongside the nodes of a cluster, and is restarted when it ends.
 
 The program has its own process group, so Ctrl-C reaches only the supervisor. The supervisor stops
-the program before the nodes. When the program has ended, the rest of its group gets SIGTERM, such
-as a download that the program has begun. If the supervisor dies, the system sends SIGTERM to the
-program.
+the program before the nodes. When the program has ended, the other processes of its group, such as
+a download, get SIGTERM. If the supervisor dies, the system sends SIGTERM to the program.
 """
 
 import ctypes
@@ -32,7 +31,7 @@ def _end_with_parent() -> None:
 
 
 class Companion:
-    """The program. `start` starts it, and it is started again some time after each end."""
+    """The program. `start` starts it, and whenever it ends, it is restarted after a delay."""
 
     def __init__(
         self,
@@ -43,7 +42,7 @@ class Companion:
     ) -> None:
         """Without a log file, the program writes to stderr.
 
-        `patience_seconds` is how long it may run after all nodes have ended.
+        `patience_seconds` is how long the program can run on after all nodes have ended.
         """
         self._name = name
         self._argv = list(argv)
@@ -66,7 +65,7 @@ class Companion:
         return self.restart_at is not None and self.restart_at <= time.monotonic()
 
     def start(self) -> int:
-        """Start the program. -> a descriptor that is readable when it has ended"""
+        """Start the program; returns a descriptor that is readable when it has ended."""
         assert self._process is None
         with nullcontext() if self._log_file is None else self._log_file.open("ab") as log_file:
             self._process = subprocess.Popen(
@@ -81,7 +80,7 @@ class Companion:
         return os.pidfd_open(self._process.pid)
 
     def stop(self) -> None:
-        """Ask the program to end. It is not started again."""
+        """Ask the program to end, and do not restart it."""
         self._is_stopping, self.restart_at = True, None
         if self._process is not None:
             self._process.terminate()
@@ -93,7 +92,7 @@ class Companion:
             self.kill_at = time.monotonic() + self._patience_seconds
 
     def kill_if_due(self) -> None:
-        """Kill the program if its time is over."""
+        """Kill the program if the time that `stop_soon` set has passed."""
         if self.kill_at is not None and self.kill_at <= time.monotonic():
             self.kill()
 
@@ -105,7 +104,7 @@ class Companion:
     def ended(self) -> None:
         """Report the end of the program, and set the time of its next start."""
         assert self._process is not None
-        # Until the status is collected, no other process group can have this number.
+        # As long as the exit status is not collected, no other process group can get this number.
         os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
         os.killpg(self._process.pid, signal.SIGTERM)
         status = self._process.wait()

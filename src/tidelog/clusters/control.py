@@ -1,8 +1,8 @@
 """Sends commands to a running `tidelog up` through a Unix socket in the cluster's directory.
 
 A client sends one line, such as `VERB ID`. The client gets one line: `ok TEXT`, or `no` and the
-reason. The answer is sent when the command is complete. Other clients are served in the meantime.
-Other clients are not delayed by a client that sends only half a line or does not read its answer.
+reason. The answer is sent when the command is complete, and other clients are served in the
+meantime. A client that sends only half a line, or does not read its answer, delays no other client.
 """
 
 import os

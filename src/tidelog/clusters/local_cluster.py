@@ -45,7 +45,7 @@ class LocalCluster:
     node_overrides: Mapping[NodeId, Mapping[str, str]] = field(default_factory=dict)
     """Properties of single nodes, which take precedence over `overrides`."""
     has_proxies: bool = False
-    """Whether clients and other nodes reach each listener through a proxy of `tidelog.network`."""
+    """Whether all connections to a listener pass through a proxy of `tidelog.network`."""
     has_metrics: bool = False
     """Whether each node serves metrics for Prometheus on a separate port."""
     host: str = HOST

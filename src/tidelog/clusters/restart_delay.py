@@ -8,7 +8,7 @@ and fill its log.
 FIRST_SECONDS = 0.5
 LONGEST_SECONDS = 30.0
 LONG_LIFE_SECONDS = 10.0
-"""If a node ran for at least this long, its next restart has no delay again."""
+"""If a node ran for at least this long, its next restart has no delay."""
 
 
 class RestartDelay:

@@ -23,7 +23,7 @@ class RunningCluster(NamedTuple):
     pid: int
     """The process of `up`."""
     started: int
-    """When the process of `up` started, in clock ticks since the machine started."""
+    """When the process of `up` started, in clock ticks since the machine booted."""
 
     @property
     def shown_directory(self) -> str:

@@ -1,4 +1,4 @@
-"""Runs nodes as processes: starts them, reports when they are ready, restarts those that die.
+"""Runs nodes as processes: starts nodes, reports when they are ready, restarts nodes that die.
 
 If a command stops or kills a node, the node stays down until a command starts it. If a node dies
 repeatedly, it is restarted after increasing delays. Everything happens in the thread that calls
@@ -102,7 +102,7 @@ class Supervisor:
                 self._end_companion_after_nodes()
         finally:
             if self._companion is not None and self._companion.is_running:
-                self._companion.kill()  # only after an error of this loop
+                self._companion.kill()  # it still runs only if this loop has failed
                 self._companion.ended()
             if self._control is not None:
                 self._control.close()
@@ -110,7 +110,7 @@ class Supervisor:
         return self._status
 
     def accompany(self, companion: Companion) -> None:
-        """Run a program beside the nodes from now on. Call this in the thread of `run`."""
+        """Run a program alongside the nodes from now on. Call this in the thread of `run`."""
         self._companion = companion
         self._start_companion(companion)
 
@@ -145,7 +145,7 @@ class Supervisor:
         )
 
     def _seconds_to_wait(self) -> float | None:
-        """The seconds until a process is started or killed; None if that is not planned."""
+        """The seconds until the next planned start or kill; None if none is planned."""
         times = [node.restart_at for node in self._nodes.values()]
         if (companion := self._companion) is not None:
             times += [companion.restart_at, companion.kill_at if companion.is_running else None]
@@ -237,7 +237,7 @@ class Supervisor:
         )
         node.restart_at = now + delay
 
-    # -- Commands ----------------------------------------------------------------------------------
+    # -- Commands from the control socket ----------------------------------------------------------
 
     def obey(self, line: str, reply: Reply) -> None:
         """Carry out the command `list` or `VERB ID`, or raise UserError with the reason."""
@@ -309,7 +309,7 @@ def _running(node: _Watched) -> Child:
 
 
 def run_until_interrupted(supervisor: Supervisor) -> int:
-    """Run until the nodes end, for example by Ctrl-C or SIGTERM; return the exit status.
+    """Run until the nodes end, for example after Ctrl-C or SIGTERM; return the exit status.
 
     This function sets signal handlers, so it must be called in the main thread.
     """
