@@ -1,4 +1,4 @@
-"""Listener and voter addresses, as server.properties writes them."""
+"""Listener and voter addresses, in the syntax of server.properties."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -45,7 +45,7 @@ def parse_address(key: str, text: str) -> tuple[str, int]:
 def parse_listeners(
     key: str, items: tuple[str, ...], protocols: Mapping[str, int]
 ) -> tuple[Listener, ...]:
-    """Parse `NAME://host:port, ...`. Each name is unique and in the security protocol map."""
+    """Parse `NAME://host:port, ...`. Names must be unique and in the security protocol map."""
     listeners: list[Listener] = []
     for item in filter(None, items):
         name, separator, address = item.partition("://")
@@ -75,7 +75,7 @@ def parse_security_map(key: str, text: str) -> dict[str, int]:
 
 
 def parse_voters(key: str, items: tuple[str, ...]) -> tuple[VoterAddress, ...]:
-    """Parse `id@host:port, ...`. Each id is unique."""
+    """Parse `id@host:port, ...`. Each id must be unique."""
     voters: list[VoterAddress] = []
     for item in filter(None, items):
         id_, at, address = item.partition("@")

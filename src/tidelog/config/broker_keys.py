@@ -32,7 +32,7 @@ DEFAULT_SECURITY_MAP = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAIN
 
 
 def _throttled_rate(name: str, documentation: str) -> ConfigKey:
-    """A rate that is set dynamically per broker; DescribeConfigs hides it unless it is set."""
+    """The key of a rate that is set per broker. DescribeConfigs hides the key unless it is set."""
     return ConfigKey(
         name,
         ConfigType.LONG,

@@ -62,7 +62,7 @@ def one_of_ignoring_case(*allowed: str) -> Check:
 
 
 def level_or(unset: int, lowest: int, highest: int) -> Check:
-    """Check a compression level. `unset`, which means the codec's own default, is also allowed."""
+    """Check a compression level. `unset` is also allowed, and means the codec's default."""
 
     def check(name: str, value: Value) -> None:
         if value is None:

@@ -63,7 +63,7 @@ ENFORCED = Support(ConfigStatus.ENFORCED)
 
 
 class BadValue(ValueError):
-    """A text is not a valid value of its key; the message names both."""
+    """A text is not a valid value of its key; the message names the key and the text."""
 
     def __init__(self, name: str, text: object, reason: str) -> None:
         super().__init__(f"Invalid value {_shown(text)} for configuration {name}: {reason}")
@@ -284,7 +284,7 @@ def _boolean(name: str, text: str) -> bool:
 def parse_whole_number(name: str, type_: ConfigType, text: str) -> int:
     """Parse a decimal number that fits the type."""
     digits = text[1:] if text[:1] in ("-", "+") else text
-    # int() raises another error if a text has thousands of digits. No valid number has over 100.
+    # No valid number has over 100 digits. For thousands of digits, int() would raise another error.
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 100:
         raise BadValue(name, text, f"Not a number of type {type_.name}")
     number, bound = int(text), _BOUNDS[type_]

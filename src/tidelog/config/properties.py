@@ -13,7 +13,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def format_properties(properties: Mapping[str, str]) -> str:
-    """Format as ASCII lines that both `parse_properties` and Java parse to the same values."""
+    """Format properties as ASCII lines, which `parse_properties` and Java parse to equal values."""
     return "".join(
         f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}\n"
         for key, value in properties.items()

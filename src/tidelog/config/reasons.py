@@ -38,7 +38,7 @@ UNSTABLE_VERSIONS = _no_effect("Tidelog serves no unstable versions.")
 THROTTLE_WINDOWS = _no_effect("Throttles count bytes continuously, without sample windows.")
 CONTROLLER_TIMING = _no_effect("The controller does not sample the duration of its events.")
 
-# -- The feature is missing ------------------------------------------------------------------------
+# -- Keys of features that Tidelog does not have yet -----------------------------------------------
 
 COMPACTION = _not_yet("Compaction is missing.")
 COMPRESSION = _not_yet("Tidelog stores batches as the producer compressed them.")

@@ -3,7 +3,7 @@
 Most fields have the name of Kafka's key, with underscores instead of dots: `num_partitions` is
 num.partitions. A key has a field only if another package reads it, and a test checks this. Listener
 and voter addresses are parsed too. The effective configuration of a topic also depends on the
-image. `controller/configs/effective.py` computes the effective configuration.
+image; `controller/configs/effective.py` computes it.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ class BrokerSettings:
     metadata_log_dir: str
     broker_rack: str | None
 
-    # Topics
+    # Topics and the balance of their leaders
     num_partitions: int
     default_replication_factor: int
     min_insync_replicas: int
@@ -57,7 +57,7 @@ class BrokerSettings:
     leader_imbalance_check_interval_seconds: int
     max_request_partition_size_limit: int
 
-    # Log
+    # Maintenance of logs
     log_retention_check_interval_ms: int
     log_flush_offset_checkpoint_interval_ms: int
     log_flush_start_offset_checkpoint_interval_ms: int
@@ -79,7 +79,7 @@ class BrokerSettings:
     controlled_shutdown_enable: bool
     request_timeout_ms: int
 
-    # Quorum
+    # The metadata quorum and its log
     controller_quorum_election_backoff_max_ms: int
     controller_quorum_election_timeout_ms: int
     controller_quorum_fetch_timeout_ms: int
@@ -113,7 +113,7 @@ class BrokerSettings:
     transaction_state_log_min_isr: int
     transaction_state_log_segment_bytes: int
 
-    # Network
+    # Connections and fetch requests
     socket_request_max_bytes: int
     socket_listen_backlog_size: int
     connections_max_idle_ms: int
@@ -134,9 +134,9 @@ class BrokerSettings:
     def from_properties(
         cls, properties: Mapping[str, str], host_name: str = "localhost"
     ) -> "BrokerSettings":
-        """Parse and check the settings; raise `BadSetting` for the first that is not valid.
+        """Parse and check the settings; raise `BadSetting` for the first invalid one.
 
-        A listener without a host is advertised with `host_name`.
+        If a listener has no host, `host_name` is advertised to clients.
         """
         given = _with_broker_id(properties)
         values = _parse_all(given)

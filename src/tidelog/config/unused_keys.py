@@ -30,7 +30,7 @@ def unused_keys_message(names: Iterable[str]) -> str | None:
 
 
 def support_of(name: str) -> Support:
-    """The support of a key of server.properties; an unknown key counts as enforced."""
+    """How Tidelog supports a key of server.properties; an unknown key counts as enforced."""
     row = BROKER_KEYS.get(name) or IGNORED_KEYS.get(name)
     if row is not None:
         return row.support
