@@ -45,7 +45,7 @@ class EventLog:
         self._position: Offset | None = None
         self._topic_id: UUID | None = None
         self._is_cut = False
-        """Whether the topic has or had events that are older than the first event that was read."""
+        """Whether the topic has, or once had, events before the first event that was read."""
 
     def catch_up(self) -> None:
         """Read new events. The first call reads up to `DEPTH` past events."""

@@ -26,7 +26,7 @@ def explain(facts: Facts) -> Iterator[str]:
             yield from (f"{wording.INDENT}{sentence}" for sentence in sentences)
 
 
-# -- The headline ----------------------------------------------------------------------------------
+# -- The headline: the state in one sentence -------------------------------------------------------
 
 
 def _headline(facts: Facts) -> str:
@@ -56,7 +56,7 @@ def _headline(facts: Facts) -> str:
     )
 
 
-# -- Why -------------------------------------------------------------------------------------------
+# -- Why replicas are out of sync, or there is no leader -------------------------------------------
 
 
 def _why(facts: Facts) -> Iterator[str]:

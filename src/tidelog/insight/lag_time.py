@@ -2,9 +2,9 @@
 
 A replica is level if its log reaches the leader's log end. An observation has a time and the
 leader's log end offset at that time. If the replica's log now reaches that offset, the replica
-counts as level at the time of the observation. If the replica is behind now, it has fallen behind
-after the observation. If its log does not reach that offset, the replica has been behind at least
-since the observation.
+counts as level at the time of the observation. If the replica is behind now, it fell behind after
+the observation. If its log does not reach that offset, the replica has been behind at least since
+the observation.
 
 The leader also reports its own log end offset, and the time when it last saw the replica level. If
 the replica has now reached the reported offset, it counts as level at the time of the report. A

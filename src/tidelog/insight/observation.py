@@ -1,7 +1,7 @@
 """Derives replication events from successive observations of a cluster, without I/O.
 
 An observer sees states, but no changes. Several changes between two observations therefore appear
-as one change. The observer infers the reason of a change from the two states.
+as one change. The observer infers the reason for a change from the two states.
 """
 
 from collections.abc import Iterator, Mapping
@@ -62,7 +62,7 @@ class ClusterObserver:
         self._caught_up_at: dict[tuple[TopicPartition, NodeId], Millis] = {}
 
     def note(self, now: Look) -> list[ReplicationEvent]:
-        """Return the events since the last observation, and the state of each partition."""
+        """Return the events since the last observation, and each partition's state as an event."""
         before, self._before = self._before, now
         events: list[ReplicationEvent] = []
         if before is not None:

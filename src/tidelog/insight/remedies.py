@@ -1,7 +1,7 @@
 """The remedies for a partition: one sentence for each action that an operator can take.
 
-The sentences never advise to start a broker that runs, or to elect a replica whose log directory
-has failed.
+The sentences never suggest starting a broker that is running, or electing a replica whose log
+directory has failed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -57,9 +57,9 @@ def _leaders_to_be(facts: Facts) -> Iterator[str]:
 
 
 def _ways_back(facts: Facts, awaited: Sequence[NodeId], title: str, will: str) -> Iterator[str]:
-    """The actions after which an awaited replica can lead.
+    """The actions that make an awaited replica able to lead.
 
-    `will` completes the sentence "it ...".
+    `will` ends a sentence that begins with "it", such as "it holds everything that was committed".
     """
     away = [one for one in awaited if one not in facts.up and not facts.has_lost_directory(one)]
     if away:
@@ -81,7 +81,7 @@ def _ways_back(facts: Facts, awaited: Sequence[NodeId], title: str, will: str) -
 
 
 def _any_other(facts: Facts, awaited: Sequence[NodeId]) -> Iterator[str]:
-    """The actions if every replica may be elected, but no replica is available."""
+    """The actions if unclean elections are allowed, but no replica is available."""
     away = [one for one in facts.replicas if one not in facts.up]
     if len(away) > 1:
         yield f"{_start(facts, away)} any of {wording.brokers(away)}."

@@ -1,4 +1,4 @@
-"""The history of partitions and brokers, built from replication events in the order of the topic.
+"""The history of partitions and brokers, built from the events of the replication-events topic.
 
 Each node writes its own events, so the order in the topic may differ from the order in which the
 events happened. The partition epochs show the true order.
@@ -16,7 +16,7 @@ Event = Mapping[str, Any]
 
 
 class IsrMembership(NamedTuple):
-    """Whether a replica is in the in-sync set or not, since when, and why it left."""
+    """Whether a replica is in the in-sync set, since what time, and why it left."""
 
     is_in_sync: bool
     since: Millis
@@ -35,8 +35,9 @@ class FollowerHistory(NamedTuple):
     end_offset: Offset | None
     lag: int | None
     lag_ms: Millis | None
-    """The time since the follower was last caught up. It is 0 if the follower is caught up now, and
-    None if it never was under this leader.
+    """The time since the follower was last caught up; 0 if it is caught up now.
+
+    None if the follower was never caught up under this leader.
     """
     is_in_sync: bool
 
@@ -75,7 +76,7 @@ class Loss(NamedTuple):
 
 
 class BrokerStanding(NamedTuple):
-    """Whether a broker is fenced, since when, and why."""
+    """Whether a broker is fenced, since what time, and why."""
 
     is_fenced: bool
     since: Millis
