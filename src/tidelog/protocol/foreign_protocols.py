@@ -1,4 +1,4 @@
-"""Recognises other protocols at a Kafka port by their first four bytes.
+"""Recognises clients of other protocols on a Kafka port by their first four bytes.
 
 A client of another protocol sends text or a handshake in place of a frame length. Read as a length,
 these bytes exceed every limit. An error message with only this length would not tell operators the

@@ -16,10 +16,9 @@ a buffer of its own. A frame is valid until the host receives the next bytes. A 
 `SHARED_BYTES` is valid as long as a view of it exists.
 
 Invariants: between frames a splitter holds no buffer. Inside a frame, a splitter reuses an existing
-buffer, or allocates at most `GROWTH` times the bytes received. The length that the frame claims
-does not matter. Each byte is copied at most a few times. For a frame larger than `SPARE_BYTES`, the
-system allocates memory page by page as bytes are written. The memory is freed with the last view of
-the frame.
+buffer, or allocates at most `GROWTH` times the bytes received, whatever length the frame claims.
+Each byte is copied at most a few times. For a frame larger than `SPARE_BYTES`, the system allocates
+memory page by page as bytes are written. The memory is freed with the last view of the frame.
 """
 
 from collections.abc import Mapping
@@ -61,7 +60,7 @@ def _references(buffers: list[bytearray], index: int) -> int:
 
 
 _UNSHARED = _references([bytearray()], 0)
-"""The reference count of a buffer that only the list holds, in this interpreter."""
+"""The reference count, in this interpreter, of a buffer that only a list refers to."""
 
 
 class Buffers:
@@ -128,7 +127,7 @@ class FrameSplitter:
         """The received bytes of an incomplete frame."""
 
     def feed(self, data: memoryview) -> list[memoryview]:
-        """The frames that these bytes complete, in order; the rest is copied and kept."""
+        """The frames that these bytes complete, in order; remaining bytes are copied and kept."""
         frames: list[memoryview] = []
         position, end = 0, len(data)
         if self._size >= 0:

@@ -48,7 +48,7 @@ class NodeEndpoint(NamedTuple):
     rack: str | None = None
 
 
-# -- Reading ---------------------------------------------------------------------------------------
+# -- Reading fields --------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=4096)
@@ -166,7 +166,7 @@ def read_node_endpoints(frame: Buffer, position: int) -> tuple[NodeEndpoint, ...
     return tuple(endpoints)
 
 
-# -- Writing ---------------------------------------------------------------------------------------
+# -- Writing fields --------------------------------------------------------------------------------
 
 
 def string(text: str | None) -> bytes:

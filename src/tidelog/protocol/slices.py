@@ -29,7 +29,7 @@ A record takes 2 microseconds to apply, 3 to encode and 8 to decode.
 
 
 class Meter:
-    """Counts the fields that are left in a slice and the array elements left for a message."""
+    """Counts the fields left in a slice, and the array elements that a message may still have."""
 
     __slots__ = ("_elements", "_left", "_limit")
 

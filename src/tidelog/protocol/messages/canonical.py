@@ -11,8 +11,8 @@ messages have a subclass:
 - Metadata 8 to 10 can ask for the operations allowed on the cluster, as DescribeCluster does now.
 - OffsetCommit up to 4 has a retention time. UpdateFeatures up to 1 has a result for each feature.
 
-If the structure of a message changed, `reshape` converts it. Produce and Fetch are not here,
-because they have their own codecs.
+If the structure of a message changed, `reshape` converts it. Produce and Fetch are not in this
+module, because they have their own codecs.
 """
 
 from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 When a request header is read, it is not known yet whether its API and version are supported. The
 header is therefore read as far as possible, even for an unknown API or version. A prefix consists
-of four bytes for the length and a header.
+of four bytes for the length, followed by a header.
 """
 
 import struct
@@ -24,7 +24,7 @@ _RESPONSE = Struct(">ii")
 _OFFSET = Struct(">q")
 
 METADATA_OFFSET_TAG = 10_000
-"""The tag, in the response header of a controller, of the metadata offset that it has applied.
+"""The tag of a field in a controller's response header: the metadata offset it has applied.
 
 Kafka uses no tags in response headers, and its readers ignore unknown tags.
 """

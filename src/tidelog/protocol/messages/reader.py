@@ -2,9 +2,9 @@
 
 kio's own reader is not used, because its native code allocates an array of any claimed length. If
 the allocation fails, the process aborts, so one false length would end the broker. This reader
-behaves as Kafka does. It accepts no length beyond the bytes that are there. It decodes text that is
-not UTF-8 with replacement characters. It reads any negative length of a nullable field as null. The
-tests compare this reader with kio's writer for every version.
+behaves as Kafka does. It accepts no length that exceeds the remaining bytes. It decodes text that
+is not UTF-8 with replacement characters. It reads any negative length of a nullable field as null.
+The tests compare this reader with kio's writer for every version.
 
 A message without arrays is read at once. Any other message is read in slices (`decode_steps`), and
 the node serves other clients between two slices. The number of elements is limited per API.
@@ -60,7 +60,7 @@ def decode_steps(cls: type[Entity], buffer: Buffer, position: int, meter: Meter)
     return entity
 
 
-# -- Structures ------------------------------------------------------------------------------------
+# -- Readers of structures -------------------------------------------------------------------------
 
 
 @cache
@@ -156,7 +156,7 @@ def _check_filled(name: str, stop: int, end: int) -> None:
         raise MalformedMessage(f"tagged field {name} ends at {stop}, not at {end}")
 
 
-# -- Fields ----------------------------------------------------------------------------------------
+# -- Readers of fields -----------------------------------------------------------------------------
 
 
 def _flat_reader(field: MessageField, flexible: bool) -> Reader:
@@ -170,7 +170,7 @@ def _flat_reader(field: MessageField, flexible: bool) -> Reader:
 def _stepped_field(
     field: MessageField, flexible: bool
 ) -> tuple[Reader | None, SteppedReader | None]:
-    """The reader of a field, which is a `Reader` or a `SteppedReader`. The other result is None."""
+    """Returns (reader, None), or (None, stepped reader) if the field has an array."""
     if field.is_array:
         if field.entity is None:
             return None, _flat_array(field, _primitive(field, flexible), 1, flexible)

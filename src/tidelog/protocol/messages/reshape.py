@@ -21,7 +21,7 @@ class Reshape(NamedTuple):
 
 
 def _one(elements: tuple[Any, ...]) -> Any:
-    """The only element. A request of an old version and its response have exactly one element."""
+    """The only element of a list that is a single value in old versions."""
     assert len(elements) == 1, elements
     return elements[0]
 
@@ -30,7 +30,7 @@ def _nothing(_: Any) -> Fields:
     return {}
 
 
-# -- Groups ----------------------------------------------------------------------------------------
+# -- Group APIs ------------------------------------------------------------------------------------
 
 
 def _find_coordinator_request_down(new: Any) -> Fields:
@@ -96,7 +96,7 @@ def _leave_group_response_down(new: Any) -> Fields:
     return {"error_code": next((error for error in errors if error), ErrorCode.none)}
 
 
-# -- Topics ----------------------------------------------------------------------------------------
+# -- Topic APIs ------------------------------------------------------------------------------------
 
 
 def _delete_topics_request_up(old: Any) -> Fields:
@@ -113,7 +113,7 @@ def _metadata_request_up(old: Any) -> Fields:
     return {"topics": old.topics or None}
 
 
-# -- Transactions ----------------------------------------------------------------------------------
+# -- Transaction APIs ------------------------------------------------------------------------------
 
 
 def _add_partitions_request_up(old: Any) -> Fields:
@@ -145,7 +145,7 @@ def _add_partitions_response_down(new: Any) -> Fields:
     return {"results_by_topic_v3_and_below": _one(new.results_by_transaction).topic_results}
 
 
-# -- Controller ------------------------------------------------------------------------------------
+# -- Controller APIs -------------------------------------------------------------------------------
 
 
 def _alter_partition_up(old: Any) -> Fields:

@@ -51,7 +51,7 @@ def versions_of(api_key: int) -> range:
 
 
 class CannotLoad(Exception):
-    """The module of a message could not be read, for example for lack of descriptors (F65).
+    """The module of a message could not be read, as when no file descriptor is free (F65).
 
     This is not an `OSError`, because an `OSError` would count as an error of a log directory.
     """
@@ -123,7 +123,7 @@ def fields_of(cls: type[Entity]) -> tuple[MessageField, ...]:
 
 @cache
 def is_flat(cls: type[Entity]) -> bool:
-    """Whether the message, with its nested structures, has no array and so is always small."""
+    """Whether neither the message nor a nested structure has arrays, so that it is always small."""
     return not any(
         field.is_array or (field.entity is not None and not is_flat(field.entity))
         for field in fields_of(cls)

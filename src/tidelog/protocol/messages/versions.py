@@ -1,9 +1,10 @@
 """Converts a message of any version to its canonical shape, and back.
 
-Fields are matched by name, also in nested messages. A field that the source lacks takes the default
-of its schema, or Kafka's implicit default (0, "", no elements). If the target field is not
-nullable, a null becomes this default as well. `reshape` covers structural changes. Each conversion
-is planned once per pair of classes. A message that already has the target class is returned as is.
+Fields are matched by name, including the fields of nested messages. A field that the source lacks
+takes the default of its schema, or Kafka's implicit default (0, "", no elements). If the target
+field is not nullable, a null becomes this default as well. `reshape` covers structural changes.
+Each conversion is planned once per pair of classes. A message that already has the target class is
+returned as is.
 
 Messages with arrays are converted in slices.
 """

@@ -22,7 +22,7 @@ SteppedWriter: TypeAlias = Callable[[bytearray, Any, Meter], Steps[None]]
 """As `Writer`, in slices, for types with arrays."""
 
 _Pair: TypeAlias = tuple[Writer | None, SteppedWriter | None]
-"""A `Writer` or a `SteppedWriter`. The other of the two is None."""
+"""Either a `Writer` or a `SteppedWriter`; the other element is None."""
 
 _NO_UUID = bytes(16)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -37,7 +37,7 @@ def write_steps(out: bytearray, entity: Any, meter: Meter) -> Steps[None]:
         yield from _stepped_writer_of(cls)(out, entity, meter)
 
 
-# -- Structures ------------------------------------------------------------------------------------
+# -- Writers of structures -------------------------------------------------------------------------
 
 
 @cache
@@ -112,7 +112,7 @@ def _tag(field: MessageField) -> int:
     return field.tag
 
 
-# -- Fields ----------------------------------------------------------------------------------------
+# -- Writers of fields -----------------------------------------------------------------------------
 
 
 def _flat_writer(field: MessageField, flexible: bool) -> Writer:
@@ -186,7 +186,7 @@ def _nullable_stepped(write_entity: SteppedWriter) -> SteppedWriter:
     return write
 
 
-# -- Primitives ------------------------------------------------------------------------------------
+# -- Writers of primitive types --------------------------------------------------------------------
 
 
 def _primitive(field: MessageField, flexible: bool) -> Writer:

@@ -4,8 +4,8 @@ A record's value consists of frame version (varint, 1), api key (varint), versio
 body in the flexible encoding. Every record is written in the lowest version that has all its
 fields.
 
-One request can make ten thousand records, so a field is one call, and the encodings of arrays, of
-which there are few different ones, are cached.
+One request can create ten thousand records. For speed, a field is encoded with one call, and the
+encodings of arrays are cached, because most records repeat a few arrays.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ Write: TypeAlias = Callable[[Any], bytes]
 Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 
 _CACHED = 4_096
-"""The number of cached arrays and UUIDs, because the records of a topic repeat them."""
+"""The number of arrays and UUIDs to cache. The records of a topic repeat them often."""
 
 
 def encode_record(record: MetadataRecord) -> bytes:
@@ -100,7 +100,7 @@ class _Plan:
     untagged: tuple[object, ...]
     """The defaults of the tagged fields, which are not written."""
     added: tuple[_Member, ...]
-    """The fields that version 0 does not have; those of the latest version come first."""
+    """The fields that version 0 does not have; fields of later versions come first."""
 
     def lowest_version(self, record: object) -> int:
         for member in self.added:
@@ -301,7 +301,7 @@ def _array(write_one: Write, read_one: Read) -> tuple[Write, Read]:
 def _fixed_array(
     size: int, encoded: Callable[[Any], bytes], decoded: Callable[[bytes], tuple[Any, ...]]
 ) -> tuple[Write, Read]:
-    """Codec of arrays whose elements have one size; the arrays of many records are the same."""
+    """Codec of arrays of fixed-size elements, with a cache, because records often repeat arrays."""
     encoded, decoded = lru_cache(_CACHED)(encoded), lru_cache(_CACHED)(decoded)
 
     def read(data: bytes, position: int) -> tuple[Any, int]:

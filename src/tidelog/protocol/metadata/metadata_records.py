@@ -180,8 +180,10 @@ class PartitionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChangeRecord:
-    """A change of a partition. A field with its default value does not change. The default is -2
-    for the leader, -1 for its recovery state, and None for all other fields."""
+    """A change of a partition. A field whose value is the default stays unchanged.
+
+    The default is -2 for the leader, -1 for its recovery state, and None for all other fields.
+    """
 
     API_KEY: ClassVar = 5
     MAX_VERSION: ClassVar = 2

@@ -1,4 +1,4 @@
-"""The header of a record batch (magic 2): read, check and patch it in place.
+"""Reads, checks and patches the header of a record batch (magic 2) in place.
 
 This module reads only the 61-byte header of a batch, never a record. The fields of the header are:
 

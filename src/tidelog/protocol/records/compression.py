@@ -47,7 +47,7 @@ def _snappy(data: bytes) -> bytes:
 
 
 def _lz4(data: bytes) -> bytes:
-    # Kafka's reader supports independent blocks only.
+    # Kafka's reader supports only independent blocks, which do not refer to earlier blocks.
     return bytes(module("lz4", "lz4.frame").compress(data, block_linked=False))
 
 

@@ -1,8 +1,8 @@
 """The records inside a batch, for logs that the broker itself writes, for tools and for tests.
 
 The data plane does not use this module, because it moves a client's batch between socket and disk
-as it is. kio's record classes are not used, because they round timestamps. A timestamp here is
-exact. It is the base timestamp plus the record's delta, or the timestamp of the batch if
+as it is. kio's record classes are not used, because they round timestamps. A timestamp in this
+module is exact. It is the base timestamp plus the record's delta, or the timestamp of the batch if
 message.timestamp.type is LogAppendTime.
 """
 
@@ -103,7 +103,7 @@ def control_type(record: Record) -> ControlType | None:
     return _CONTROL_TYPES.get(kind) if version >= 0 else None
 
 
-# -- Building --------------------------------------------------------------------------------------
+# -- Building batches ------------------------------------------------------------------------------
 
 
 def build_batch(
@@ -182,7 +182,7 @@ def _sized(data: bytes | None) -> bytes:
     return _NULL if data is None else varint(len(data)) + data
 
 
-# -- Reading ---------------------------------------------------------------------------------------
+# -- Reading records -------------------------------------------------------------------------------
 
 
 def read_records(batch: Buffer) -> list[Record]:
