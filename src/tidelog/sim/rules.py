@@ -1,4 +1,4 @@
-"""Replaces rules of simulated nodes for the time of a run.
+"""Replaces rules of simulated nodes for the duration of a run.
 
 The code of a node has no branch for a wrong rule. To show what happens without a rule, a run
 replaces a function, method or class in the module that uses the rule. The original is restored

@@ -76,7 +76,7 @@ class Copy:
     runs: dict[NodeId, BrokerEpoch] = field(default_factory=dict)
     """On the leader: the broker epoch in each follower's last fetch."""
     leader: PartitionLeader | None = None
-    """On the leader: the leader machine from which `ends`, `level_at` and `proposed` were read."""
+    """On the leader: the object from which `ends`, `level_at` and `proposed` were read."""
     level_at: dict[NodeId, Millis] = field(default_factory=dict)
     """On the leader: when each follower last fetched up to the log end, by the leader's clock."""
     proposed: frozenset[NodeId] | None = None

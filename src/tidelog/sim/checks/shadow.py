@@ -67,7 +67,7 @@ class ShadowLog:
         return self.batches[place]
 
     def between(self, start: Offset, end: Offset) -> list[Batch]:
-        """The batches that begin at or past `start` and before `end`."""
+        """The batches that begin at or after `start` and before `end`."""
         first = bisect_right(self._bases, start - 1)
         return self.batches[first : bisect_right(self._bases, end - 1)]
 

@@ -30,7 +30,7 @@ LEADER_ONLY_FETCH_VERSION = 10
 """The last Fetch version that followers never serve to consumers (KIP-392)."""
 
 
-# -- frames ----------------------------------------------------------------------------------------
+# -- encoding and decoding frames ------------------------------------------------------------------
 
 
 def version_for(message: Any) -> int:
@@ -70,11 +70,11 @@ def answer_in(frame: bytes, message: Any, version: int | None = None) -> Any:
             return decode_response(message.__api_key__, version, frame)
 
 
-# -- requests --------------------------------------------------------------------------------------
+# -- building requests -----------------------------------------------------------------------------
 
 
 def ask(api_key: int, **fields: Any) -> Any:
-    """A request in canonical form. Fields that are not given count as absent."""
+    """A request in canonical form. Fields that are not given have the value of an absent field."""
     cls = canonical_request(api_key)
     absent = {field.name: field.absent() for field in fields_of(cls)}
     return cls(**{**absent, **fields})
@@ -89,7 +89,10 @@ def create_topic(
     timeout_ms: int = 10_000,
     **configs: str,
 ) -> CreateTopicsRequest:
-    """`on` lists the replicas of each partition. Underscores in config names stand for dots."""
+    """A CreateTopics request.
+
+    `on` lists the replicas of each partition. Underscores in config names stand for dots.
+    """
     assignments = tuple(
         CreatableReplicaAssignment(partition_index=index, broker_ids=tuple(brokers))
         for index, brokers in enumerate(on)

@@ -14,7 +14,7 @@ At any moment the budget allows:
   least min.insync.replicas replicas. A replica that ended uncleanly counts until it is in sync
   again. A killed replica counts as well, because it is no longer eligible to lead (KIP-966).
 * **Any number of kills**, as long as no replica has lost data. The page cache survives a kill.
-* **Any power loss, also a blackout, for a partition that flushes before it acknowledges**
+* **Any power loss, including a blackout, for a partition that flushes before it acknowledges**
   (flush.messages=1).
 * **One bad disk at a time.** A full, read-only or failing disk stops its node or its directory.
 * **Damage to any file of one node at a time, while that node is down.** Another node may be damaged
@@ -125,7 +125,7 @@ class Budget:
     def disk_mended(self, host: SimHost) -> None:
         self._bad_disks.discard(host.id)
 
-    # -- internals ---------------------------------------------------------------------------------
+    # -- which nodes work, and which partitions survive --------------------------------------------
 
     def _works(self, host: SimHost) -> bool:
         return (

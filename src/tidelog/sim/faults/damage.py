@@ -57,19 +57,19 @@ class Harm(NamedTuple):
 
     @property
     def names(self) -> set[str]:
-        """Names for the damaged files. A report of the damage must contain at least one name."""
+        """The names of the damaged files. A report of the damage must contain one of them."""
         return names_of(self.paths)
 
 
 def names_of(paths: tuple[str, ...]) -> set[str]:
-    """The first part of each path, and the further names that reports use for the metadata log."""
+    """The first part of each path, and other names for the metadata log that reports use."""
     found = {path.partition("/")[0] for path in paths}
     if METADATA in found:
         found |= {"metadata log", QUORUM_STATE, "snapshot"}
     return found
 
 
-# -- visibility
+# -- which damage is visible
 
 
 def is_visible(paths: tuple[str, ...], before: Files, after: Files, *, was_clean: bool) -> bool:
@@ -162,7 +162,7 @@ def _is_state(content: bytes) -> bool:
     )
 
 
-# -- damaging
+# -- damaging files
 
 
 def damage(disk: SimDisk, dice: Dice) -> Harm | None:

@@ -132,7 +132,7 @@ class Strikes:
         return self._cluster.hosts[others[0 if meant == NEXT_LEADER else -1]]
 
     def _other(self, fault: Fault, host: SimHost) -> SimHost:
-        """The second machine of a fault; if both are the same machine, the machine after `host`."""
+        """The second machine of a fault; the machine after `host` if both machines are the same."""
         other = self._host(fault.nodes[1])
         return other if other is not host else self._host(host.id % len(self._cluster.hosts) + 1)
 
@@ -249,7 +249,7 @@ class Strikes:
         self._network.lose_segments(host.name, fault.amount)
         return lambda: self._network.lose_segments(host.name, -fault.amount)
 
-    # -- disks -------------------------------------------------------------------------------------
+    # -- the disks ---------------------------------------------------------------------------------
 
     def _slow_disk(self, fault: Fault, host: SimHost) -> Undo | None:
         """Slow down fsync. If an fsync takes too long, the node stops itself (F33)."""
@@ -340,7 +340,7 @@ class Strikes:
         if was_broken and host.is_up:
             host.kill()
 
-    # -- clocks ------------------------------------------------------------------------------------
+    # -- the clocks --------------------------------------------------------------------------------
 
     def _drift(self, fault: Fault, host: SimHost) -> Undo | None:
         host.drift(fault.amount)
@@ -349,7 +349,7 @@ class Strikes:
     def _set_clock(self, fault: Fault, host: SimHost) -> Undo | None:
         """Set the clock of the named machine, or of all machines.
 
-        The end of the fault restores them.
+        When the fault ends, the change is undone.
         """
         hosts = [host] if fault.nodes else list(self._cluster.hosts.values())
 
@@ -383,4 +383,4 @@ class Strikes:
 
 
 def _nothing() -> None:
-    """The undo of a fault that has no duration."""
+    """Undo nothing, for a fault that has no duration."""

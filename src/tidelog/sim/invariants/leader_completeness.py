@@ -41,7 +41,7 @@ class LeaderCompleteness(Invariant):
             return
         if self.scene.is_beyond and any(epoch > copy.epoch for epoch in ledger.unclean_epochs):
             ledger.lost += max(0, copy.high_watermark - before)
-            return  # lost: an unclean leader of a later epoch truncates these records
+            return  # these records are lost, because a later unclean leader truncates them
         settled = min(copy.high_watermark, ledger.committed_end)
         if not self._holds(copy, settled):
             raise self.violated(

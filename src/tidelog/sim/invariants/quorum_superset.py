@@ -51,7 +51,7 @@ class QuorumSuperset(Invariant):
             if copy is None or broker is None or settled is None or end <= copy.start:
                 continue
             if self.scene.broker_epochs.get(member) != broker.epoch:
-                continue  # it has restarted, and the controller does not know that yet
+                continue  # the member has restarted, and the controller does not know it yet
             found = copy.log.at(end - 1)
             if found is None or found.key != settled.key:
                 raise self.violated(

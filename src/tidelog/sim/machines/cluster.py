@@ -16,13 +16,13 @@ QUICK_FAILURE_DETECTION = {
     "broker.heartbeat.interval.ms": "250",
     "broker.session.timeout.ms": "2000",
 }
-"""The settings of `tidelog up`."""
+"""The same settings as in `tidelog up`."""
 
 
 def node_settings(
     node: NodeId, nodes: int, overrides: Mapping[str, str] | None = None
 ) -> BrokerSettings:
-    """Settings for broker and controller in one process, as in `tidelog up`."""
+    """Settings for a node that is a broker and a controller, as in `tidelog up`."""
     name = f"node{node}"
     voters = (f"{one}@node{one}:{CONTROLLER_PORT}" for one in range(1, nodes + 1))
     broker = f"PLAINTEXT://{name}:{BROKER_PORT}"

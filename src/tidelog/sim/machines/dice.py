@@ -11,7 +11,7 @@ class SeededDice:
         self._bits = self._random.getrandbits
 
     def fork(self, name: str) -> "SeededDice":
-        """New dice for one purpose. Their draws do not depend on other dice or affect them."""
+        """New dice for one purpose. Draws from these and from other dice are independent."""
         return SeededDice(f"{self._seed}/{name}")
 
     def below(self, bound: int) -> int:

@@ -2,8 +2,8 @@
 
 A write goes to the cache. `sync` makes a file's bytes durable, and `sync_directory` makes the names
 in a directory durable. At a crash, every unsynced page is kept, lost or torn. An unsynced file gets
-a size between its durable and its cached size. Of the unsynced changes to a directory, the first
-few survive. Their number is random. All random numbers come from the dice, so the same seed has the
+a size between its durable and its cached size. Of the unsynced changes to a directory, a random
+number of the first ones survive. All random numbers come from the dice, so the same seed has the
 same outcome.
 """
 
@@ -134,7 +134,7 @@ class SimDisk:
         """The number of pages for which a read waited for the disk."""
         self.faults = DiskFaults()
 
-    # -- faults
+    # -- faults of the disk
 
     def crash(self, dice: Dice) -> None:
         """Simulate a power loss. Unsynced data is kept, lost or torn. Open files become invalid."""
@@ -149,7 +149,7 @@ class SimDisk:
         self._new_directories.clear()
 
     def evict(self, dice: Dice) -> None:
-        """Drop random synced pages from the page cache, as other programs cause it."""
+        """Drop random synced pages from the page cache, as if other programs used the memory."""
         for path in self.files():
             self._inode(path).evict(dice)
 
@@ -307,7 +307,7 @@ class SimDisk:
         total = _ENDLESS if capacity is None else capacity
         return total, max(0, total - self.used)
 
-    # -- paths
+    # -- finding files by path
 
     def _find(self, path: str) -> Node | None:
         node: Node = self._root

@@ -62,7 +62,7 @@ class SimHost:
         self.told: Callable[[SimHost], None] = _nobody_listens
         """The callback after every event of the node, and after the node starts or ends."""
         self.wall_ahead_ms: Millis = 0
-        """How far the machine's clock was set ahead since its process started."""
+        """By how much the machine's clock was set ahead after its process started."""
         self._dice = self.world.dice.fork(self.name)
         self.runs = 0
         """The number of starts."""
@@ -70,7 +70,7 @@ class SimHost:
         self._conns: dict[ConnId, HostConnection] = {}
         self.jobs = SimJobs(self.world, self._dice, self.when_running, self.tell)
         self._slow_sync_in = 0
-        """The number of the latest process in which an fsync started on a faulty disk."""
+        """The number of the last run in which an fsync or a read started on a faulty disk."""
         self._alarm: Millis | None = None
         self._missed: list[Callable[[], None]] = []
         self.wipe()
@@ -165,7 +165,7 @@ class SimHost:
         self._set_alarm()
 
     def when_running(self, news: Callable[[], None]) -> None:
-        """Call `news` now. If the process is paused, call `news` when it resumes."""
+        """Call `news` now or, if the process is paused, when it resumes."""
         if self.is_paused:
             self._missed.append(news)
         else:
@@ -294,7 +294,7 @@ class SimHost:
                 self.forget(conn.id)
 
     def _run(self, run: Run) -> None:
-        """Start a job. The job does its work at a random time before the node gets the result."""
+        """Start a job. It does its work at a random time, and the node gets the result later."""
         slower_by = 0
         if run.job.work in (Work.FLUSH, Work.READ):
             slower_by = self.disk.faults.sync_ms
@@ -326,7 +326,7 @@ class SimHost:
             self._set_alarm()
 
     def _soon(self, action: Callable[[], None]) -> None:
-        """Call `action` as a separate event, if the same process still runs then."""
+        """Call `action` as a separate event, if the same process is still running at that time."""
         runs = self.runs
 
         def act() -> None:

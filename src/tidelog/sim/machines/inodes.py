@@ -34,11 +34,11 @@ class Inode:
                 )
 
     def evict(self, dice: Dice) -> None:
-        """Drop no page from the page cache, all pages or some of the first pages."""
+        """Drop a random number of the first pages from the page cache: none, some or all."""
         self.evict_first(_between(dice, 0, len(self.content)))
 
     def evict_first(self, size: int) -> None:
-        """Drop the synced pages of the first bytes from the page cache."""
+        """Drop the synced pages among the first `size` bytes from the page cache."""
         if size:
             self.uncached = set(_pages(0, size)).difference(self.hidden)
 

@@ -49,7 +49,10 @@ Accept: TypeAlias = Callable[["Side", str], Party]
 
 
 class _Way:
-    """One direction of a connection. Frames arrive in order after a delay, or wait at a cut."""
+    """One direction of a connection.
+
+    Frames arrive in order after a delay. While the link is cut, they wait.
+    """
 
     __slots__ = ("_is_moving", "_network", "_queue", "source", "target")
 
@@ -104,7 +107,10 @@ class Side:
             self._out.put(lambda: self.other.arrived(frame))
 
     def close(self) -> None:
-        """Close this side. The other side learns of the close after all sent frames arrived."""
+        """Close this side.
+
+        The other side learns of the close after all sent frames have arrived.
+        """
         if self.is_open:
             self._end()
             self._out.put(self.other.told_of_end)
@@ -263,7 +269,7 @@ class SimNetwork:
         """The machines that have a connection."""
         return sorted({side.place for side in self._sides})
 
-    # -- internals ---------------------------------------------------------------------------------
+    # -- called by connections ---------------------------------------------------------------------
 
     def delay(self, source: str, target: str) -> Millis:
         delay = 1 + self._dice.below(self.delay_ms)

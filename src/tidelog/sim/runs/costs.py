@@ -94,7 +94,7 @@ def _measured() -> list[Cost]:
 
 
 def _after_warm_up(meters: "Iterable[CallMeter]", work: Callable[[int], None]) -> None:
-    """Do the work `WARM_UP` times without counting, then `REQUESTS` times, which count."""
+    """Do the work `WARM_UP` times without counting calls, then `REQUESTS` times with counting."""
     work(WARM_UP)
     for meter in meters:
         meter.forget()
@@ -144,7 +144,7 @@ class CallMeter:
         return _cost(work, [self._profiles[kind]], self._events[kind])
 
     def total(self, work: str, times: int) -> Cost:
-        """The average cost, over all events, of work that was done this many times."""
+        """The cost of all events, divided by the number of times that the work was done."""
         return _cost(work, self._profiles.values(), times)
 
     def _kind(self, event: Event) -> Kind:

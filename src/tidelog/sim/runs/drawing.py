@@ -54,7 +54,7 @@ def _drawn_workload(dice: SeededDice) -> Workload:
 def _drawn_topics(
     dice: SeededDice, nodes: int, beyond: bool, records: int
 ) -> tuple[TopicPlan, ...]:
-    """One or two topics. In one run of four, every write is flushed, so blackouts are allowed."""
+    """One or two topics. In one run in four, every write is flushed, so blackouts are allowed."""
     least = 4_096 if records <= _FEW else 131_072
     flushes = dice.below(4) == 0
     topics: list[TopicPlan] = []
@@ -127,7 +127,7 @@ def _drawn_schedule(dice: SeededDice, plan: Plan, nodes: int) -> tuple[Fault, ..
 def _with_clock_steps(
     faults: tuple[Fault, ...], dice: SeededDice, plan: Plan, nodes: int
 ) -> tuple[Fault, ...]:
-    """Add clock steps to one run of three, on one machine or on all."""
+    """Add clock steps to one run in three. A step changes one clock or all clocks."""
     if plan.faults is not None and CLOCK_STEP not in plan.faults:
         return faults
     if plan.faults is None and dice.below(3):
@@ -144,7 +144,7 @@ def _with_clock_steps(
 
 
 def _drawn_target(dice: SeededDice, nodes: int, leaders: int) -> NodeId:
-    """The leader in `leaders` of four draws, the controller in one of four, else a random node."""
+    """The leader with a chance of `leaders`/4, the controller with 1/4, or else a random node."""
     drawn = dice.below(4)
     if drawn < leaders:
         return LEADER

@@ -187,7 +187,7 @@ class _Run:
         found = None if leader is None else leader.log.at(write.base_offset)
         return found is not None and (found.base, found.crc) == (write.base_offset, write.crc)
 
-    # -- internals ---------------------------------------------------------------------------------
+    # -- used in every phase -----------------------------------------------------------------------
 
     def _told(self, host: SimHost) -> None:
         self._checker.look(host)

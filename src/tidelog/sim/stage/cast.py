@@ -13,7 +13,7 @@ QUICK_FAILURE_DETECTION = {
     "broker.heartbeat.interval.ms": "250",
     "broker.session.timeout.ms": "2000",
 }
-"""The settings of `tidelog up`."""
+"""The same settings as in `tidelog up`."""
 
 
 @dataclass(slots=True)

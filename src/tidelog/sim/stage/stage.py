@@ -69,7 +69,7 @@ class Stage:
     def is_ready(self) -> bool:
         return all(host.node is not None and host.node.is_ready for host in self.hosts.values())
 
-    # -- time --------------------------------------------------------------------------------------
+    # -- running the simulation --------------------------------------------------------------------
 
     def run(self, duration: Millis) -> None:
         self.run_until(lambda: False, duration)
@@ -84,7 +84,7 @@ class Stage:
 
         return self.world.run_until(look, limit)
 
-    # -- observation -------------------------------------------------------------------------------
+    # -- observing the cluster ---------------------------------------------------------------------
 
     @property
     def image(self) -> ClusterImage:
@@ -125,7 +125,7 @@ class Stage:
                 found += records_in(disk.read_file(f"{directory}/{name}"))
         return found
 
-    # -- actions -----------------------------------------------------------------------------------
+    # -- acting on the cluster ---------------------------------------------------------------------
 
     def power_off(self, node: NodeId) -> None:
         """Lose power in the worst way. All unsynced data is lost."""
@@ -135,7 +135,7 @@ class Stage:
         host.disk.crash(_LosesAll())
 
     def client(self, node: NodeId) -> SimClient:
-        """The open connection of the clients to this node. A new connection if none is open."""
+        """The clients' connection to this node, which is opened if it is not open."""
         client = self._clients.get(node)
         if client is None or client.is_lost:
             address = self.hosts[node].address()

@@ -27,7 +27,7 @@ class Actor:
         self._witness = witness
 
     def act(self, step: Step) -> str:
-        """Execute a step. Returns its result in words, or "" if observed changes show it."""
+        """Execute a step; returns its result in words, or "" if the observed changes show it."""
         acting: Callable[[dict[str, str]], str] = getattr(self, f"_{step.kind}")
         return acting(step.places)
 
@@ -98,7 +98,7 @@ class Actor:
         error = None if answer is None else answer.responses[0].partitions[0].error_code
         return "" if error is ErrorCode.none else "the replicas could not be moved"
 
-    # -- machines ----------------------------------------------------------------------------------
+    # -- stopping, damaging and starting machines --------------------------------------------------
 
     def _each(self, places: dict[str, str], act: Callable[[SimHost], None]) -> str:
         for node in self._witness.nodes(places["some"]):
@@ -186,7 +186,7 @@ class Actor:
         self._watcher.look()
         return ""
 
-    # -- time --------------------------------------------------------------------------------------
+    # -- waiting -----------------------------------------------------------------------------------
 
     def _wait(self, places: dict[str, str]) -> str:
         self._stage.run(millis(places["time"]))

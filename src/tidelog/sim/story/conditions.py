@@ -29,7 +29,7 @@ class Witness:
         self.begun: StageWrite | None = None
         """The last write that a step has started without waiting for its response."""
 
-    # -- names -------------------------------------------------------------------------------------
+    # -- resolving names ---------------------------------------------------------------------------
 
     def partition(self, text: str | None) -> TopicPartition:
         """The partition with this name. Without a name, the first partition that was created."""
@@ -56,7 +56,7 @@ class Witness:
             return [int(word) for word in text.replace(",", " ").split()]
         return [] if text == "none" else [self.node(text)]
 
-    # -- conditions --------------------------------------------------------------------------------
+    # -- conditions on leaders, replicas and offsets -----------------------------------------------
 
     def judge(self, condition: Condition) -> ConditionVerdict:
         judge: Callable[[dict[str, str]], ConditionVerdict] = getattr(self, f"_{condition.kind}")
@@ -134,7 +134,7 @@ class Witness:
         progress = follower_progress(leading.leader).get(self.node(places["node"]))
         return ConditionVerdict(progress is not None and progress.end != NO_OFFSET, "it has not")
 
-    # -- records -----------------------------------------------------------------------------------
+    # -- conditions on records ---------------------------------------------------------------------
 
     def lost(self) -> int | None:
         """The number of lost records in all partitions; None while a partition has no leader."""
@@ -181,7 +181,7 @@ class Witness:
         equal = self._equal(places)
         return ConditionVerdict(not equal.holds, "they are equal")
 
-    # -- machines ----------------------------------------------------------------------------------
+    # -- conditions on machines --------------------------------------------------------------------
 
     def _fenced(self, places: dict[str, str]) -> ConditionVerdict:
         broker = self._stage.image.brokers.get(self.node(places["node"]))

@@ -70,6 +70,6 @@ def _large_batch(records: int) -> bytes:
 
 
 def renumber(batch: memoryview, producer_id: int, producer_epoch: int, sequence: int) -> None:
-    """Set another producer in a batch, and update the checksum of the batch."""
+    """Set the producer and the sequence number of a batch, and update its checksum."""
     _PRODUCER.pack_into(batch, _PRODUCER_AT, producer_id, producer_epoch, sequence)
     _CRC.pack_into(batch, _CRC_AT, crc32c(batch[_CRC_AT + _CRC.size :]))

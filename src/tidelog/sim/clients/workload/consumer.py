@@ -3,9 +3,9 @@
 The consumer reports a violation if the end offset is below an offset that it has already read.
 
 Like a real client, the consumer sends the newest leader epoch that it knows, so that a deposed
-leader refuses its requests. The consumer compares a reported end offset with its position when it
-sent the request. The consumer may have read further since then, because the request may have waited
-in the socket of a paused leader.
+leader refuses its requests. The consumer compares a reported end offset with the position that it
+had when it sent the request. The consumer may have read further since then, because the request may
+have waited in the socket of a paused leader.
 """
 
 from typing import Any
@@ -35,7 +35,7 @@ class Consumer(WorkloadClient):
         self._fetch()
         self._look()
 
-    # -- reading -----------------------------------------------------------------------------------
+    # -- reading records ---------------------------------------------------------------------------
 
     def _fetch(self) -> None:
         if self._talk is None or self._talk.is_lost:

@@ -61,7 +61,7 @@ class GroupMember(WorkloadClient):
         """Whether the member has an assignment, which may be empty."""
         return self._generation >= 0 and self._talk is not None and not self._talk.is_lost
 
-    # -- joining -----------------------------------------------------------------------------------
+    # -- joining the group -------------------------------------------------------------------------
 
     def _find(self) -> None:
         host = self.any_host()
@@ -185,7 +185,7 @@ class GroupMember(WorkloadClient):
         else:
             self._again()
 
-    # -- working -----------------------------------------------------------------------------------
+    # -- sending heartbeats, reading and committing ------------------------------------------------
 
     def _begin(self, positions: dict[TopicPartition, Offset]) -> None:
         self._positions = positions

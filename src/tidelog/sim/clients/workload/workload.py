@@ -1,4 +1,4 @@
-"""The clients of one run, which its workload defines, and their unfinished work."""
+"""The clients that the workload of a run defines, and their unfinished work."""
 
 from collections.abc import Iterator, Sequence
 
@@ -52,7 +52,7 @@ class Clients:
         return self.partitions[number % len(self.partitions)]
 
     def gather_at(self, moments: Sequence[Millis]) -> None:
-        """Write more just before and after these times, so that faults have records to lose."""
+        """Write more batches just before and after these times, so that faults can lose records."""
         cluster = self._around.cluster
         world = cluster.world
         dice = world.dice.fork("gathering")
