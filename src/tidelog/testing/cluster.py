@@ -124,7 +124,7 @@ class Cluster(ClusterView):
         elif self._is_temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
 
-    # -- Addresses ---------------------------------------------------------------------------------
+    # -- Nodes and their addresses -----------------------------------------------------------------
 
     @property
     def bootstrap(self) -> str:
@@ -137,7 +137,7 @@ class Cluster(ClusterView):
 
     @property
     def running(self) -> list[NodeId]:
-        """The nodes that run, are not paused, and are reachable for clients."""
+        """The nodes that run, are not paused, and are reachable by clients."""
         return [
             id
             for id, node in self.nodes.items()
@@ -171,7 +171,7 @@ class Cluster(ClusterView):
         """The node's log directory."""
         return self.layout.data(self.nodes[node].node_id)
 
-    # -- Processes ---------------------------------------------------------------------------------
+    # -- Starting and stopping nodes ---------------------------------------------------------------
 
     def start(self, *nodes: NodeId, wait: bool = True) -> None:
         """Start these nodes, or all nodes, and wait until they accept writes."""
@@ -292,7 +292,7 @@ class Cluster(ClusterView):
             raise FaultRefused(f"{fault}: the cluster does not run")
         return self._network
 
-    # -- Disks -------------------------------------------------------------------------------------
+    # -- Filling disks -----------------------------------------------------------------------------
 
     def fill_disk(self, node: NodeId) -> None:
         """Make all writes of a running node fail.

@@ -1,4 +1,4 @@
-"""Reads the state of a cluster over Kafka's protocol, and waits until the state is as wanted."""
+"""Reads the state of a cluster over Kafka's protocol, and waits for a wanted state."""
 
 import time
 from abc import ABC, abstractmethod
@@ -170,8 +170,8 @@ class ClusterView(ABC):
     def _is_known(self, topic: str) -> bool:
         """Whether all running nodes with a replica have the topic in their metadata.
 
-        This needs its own check. A new partition starts with all replicas in sync, even before
-        their nodes know the partition.
+        The ISR does not show this, because a new partition starts with all replicas in sync, even
+        before their nodes know the partition.
         """
         found = self._topic(topic)
         nodes = {node for one in found.values() for node in one.replica_nodes}
