@@ -1,8 +1,9 @@
 """The pipeline as a library, for notebooks, for Spark Connect and for a user's own jobs.
 
-The options have the names, defaults and checks of the commands: the flag `--like-this` is the
-option `like_this`. If a job fails, its function raises `JobFailed` with one sentence. No function
-prints anything. No session starts at import. docs/pipeline-api.md is the guide.
+The options have the names, defaults and checks of the commands' flags. For example, the flag
+`--like-this` is the option `like_this`. If a job fails, its function raises `JobFailed` with one
+sentence. No function prints anything. No session starts at import. docs/pipeline-api.md is the
+guide.
 """
 
 import dataclasses
@@ -59,7 +60,7 @@ Report = Callable[[str], None]
 
 
 def _names(kind: type[SparkSettings], *without: str) -> tuple[str, ...]:
-    """The names of the options of a function that gets its session as an argument."""
+    """The names of the options, except those of the session and those in `without`."""
     left_out = {one.name for one in dataclasses.fields(SparkSettings)} | set(without)
     return tuple(one.name for one in dataclasses.fields(kind) if one.name not in left_out)
 
@@ -71,18 +72,18 @@ OF_AUDIT = _names(AuditSettings)
 OF_HEALTH = _names(HealthSettings, "follow", "once", "every", "patience_seconds")
 
 
-# -- Sessions --------------------------------------------------------------------------------------
+# -- Creating and configuring sessions -------------------------------------------------------------
 
 
 @takes(SparkSettings, OF_SESSION)
 def session(*, iceberg: bool = False, **options: Any) -> SparkSession:
-    """A session with all that the pipeline needs. The first one on a machine fetches the jars.
+    """A session with everything that the pipeline needs. The first call on a machine fetches jars.
 
     `iceberg` adds the jar for `format="iceberg"`, which takes effect only at the start of Spark.
 
-    If a session is active, it is returned, with the options that the pipeline always needs and with
-    `conf`. Its log level changes only if `log_level` is given; `master` and `driver_memory` are
-    refused.
+    If a session is active, the function sets the options that the pipeline always needs, and those
+    of `conf`, in the active session and returns it. The session's log level changes only if
+    `log_level` is given. If a session is active, `master` and `driver_memory` are refused.
     """
     settings = settings_of(SparkSettings, options, OF_SESSION)
     with sentences():
@@ -98,7 +99,7 @@ def session(*, iceberg: bool = False, **options: Any) -> SparkSession:
 
 
 def configuration(*, iceberg: bool = False) -> dict[str, str]:
-    """The configuration that a session of your own needs at its start, with the jars."""
+    """The configuration, including the jars, that a session of your own needs when it starts."""
     with sentences():
         return sessions.configuration(iceberg=iceberg)
 
@@ -179,13 +180,13 @@ class _Run:
 
     def __call__(self, caller: Caller) -> bool:
         with claimed(located(self._settings.out)):
-            # Read the start only after the claim. Before the claim, another job might still write
-            # records, and this run would count them.
+            # Read the state before the run only once --out is claimed. Until then, another job
+            # might still write records, and this run would count them.
             self._start = Start.of(self._checkpoint)
             return ingest_job.run_claimed(self._spark, self._settings, caller)
 
     def counted(self) -> Ingested:
-        """Count what the run has written. Call this after the end of the run."""
+        """Count what the run has written. Call this after the run has ended."""
         assert self._start is not None
         tables = FORMATS[self._settings.format](self._spark, located(self._settings.out))
         return counted(self._start, self._checkpoint, tables)
@@ -230,7 +231,7 @@ class RunningIngest:
         return self._thread.is_alive()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until a failure or `stop` has ended the job. -> whether the job has ended.
+        """Wait until a failure or `stop` has ended the job; returns whether the job has ended.
 
         Raises JobFailed if the job has failed.
         """
@@ -243,7 +244,10 @@ class RunningIngest:
         return True
 
     def stop(self) -> Ingested:
-        """Stop the job. -> what it has written. The next run repeats an incomplete micro-batch."""
+        """Stop the job; returns what it has written.
+
+        The next run repeats an incomplete micro-batch.
+        """
         self._stop.set()
         self.wait()
         with sentences():
@@ -311,7 +315,7 @@ def audit(spark: SparkSession, *, report: Report = _quiet, **options: Any) -> Au
 
 
 _SCRATCH: list[tempfile.TemporaryDirectory[str]] = []
-"""Temporary directories, which Python removes at its end."""
+"""Temporary directories, which Python removes when it exits."""
 
 
 def _scratch() -> str:

@@ -18,7 +18,7 @@ A job that handles the signal and stops its queries properly does not return thi
 UNREACHABLE = "no broker answers"
 REGISTRY_UNREACHABLE = "the schema registry does not answer"
 TEMPORARY = (UNREACHABLE, REGISTRY_UNREACHABLE)
-"""If the sentence of an error begins with one of these, the error may be temporary."""
+"""If the sentence of an error begins with one of these texts, the error may be temporary."""
 
 
 class JobFailed(Exception):
@@ -82,7 +82,7 @@ SIGNS = (
 
 
 def explain(words: str) -> str | None:
-    """The sentence for an error text of Spark. None if no sign matches the text."""
+    """The sentence for an error text of Spark. None if no `Sign` matches the text."""
     for sign in SIGNS:
         if found := sign.pattern.search(words):
             words_found = found.group(found.lastindex or 0).strip()
@@ -94,7 +94,7 @@ STREAM_FAILED = re.compile(r"^\[STREAM_FAILED\] .*? terminated with exception: "
 CAUSE = re.compile(r"^Caused by: [\w.$]+: (\[[A-Z0-9_.]+\] .+)$", re.MULTILINE)
 """Matches the line of a named Spark error in the text of a failed task.
 
-PySpark may not extract it.
+PySpark does not always extract this line.
 """
 
 
@@ -126,7 +126,7 @@ JVM_HAS_ENDED = (
 
 
 def run(job: Callable[[], int]) -> int:
-    """Run a job. -> its exit status.
+    """Run a job; returns its exit status.
 
     If the job fails, `run` prints one sentence on stderr and returns 1. If the error is a bug,
     `run` raises it.

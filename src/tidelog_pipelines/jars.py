@@ -4,8 +4,8 @@ Spark's own Ivy resolves the coordinates, so the user's Ivy settings and local M
 determine the repositories and mirrors. Ivy runs in a separate process. The directory of the jars is
 named after a hash of the coordinates. Every later session starts without network access.
 
-`python -m tidelog_pipelines.jars` prints the jars as a list for spark-submit's --jars; with the
-argument `iceberg`, also that of Iceberg.
+`python -m tidelog_pipelines.jars` prints the jars as a list for spark-submit's --jars. With the
+argument `iceberg`, the list includes Iceberg's jar.
 """
 
 import fcntl
@@ -80,7 +80,7 @@ def coordinates(version: str | None = None) -> tuple[str, ...]:
 
 
 def iceberg_coordinates(version: str | None = None) -> tuple[str, ...]:
-    """The jar of Iceberg for a version of PySpark, by default the one that is installed."""
+    """Iceberg's jar for a version of PySpark, by default for the installed version."""
     version = version or metadata.version("pyspark")
     if (found := ICEBERG.get(_line(version))) is None:
         raise JobFailed(
@@ -95,7 +95,7 @@ def _line(version: str) -> str:
 
 
 def jars(*, iceberg: bool = False) -> list[Path]:
-    """The jars, with Iceberg's if that is chosen. The first use of each fetches them."""
+    """The jars, including Iceberg's if it is chosen. Jars are fetched when they are first used."""
     if named := os.environ.get(NAMED_BY_THE_USER):
         return sorted(Path(named).glob("*.jar"))
     found = _fetched(coordinates(), "Spark's connector for Kafka and Delta")
@@ -103,7 +103,7 @@ def jars(*, iceberg: bool = False) -> list[Path]:
 
 
 def _fetched(wanted: tuple[str, ...], what: str) -> list[Path]:
-    """The jars of these coordinates. If they are fetched, a line on stderr tells so."""
+    """The jars of these coordinates. If they must be fetched, prints a line on stderr."""
     name = hashlib.sha256("\n".join([*wanted, *SHIPPED]).encode()).hexdigest()[:12]
     home = cache_directory() / f"spark-jars-{name}"
     if not home.is_dir():

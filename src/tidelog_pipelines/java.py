@@ -47,7 +47,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _version(home: Path) -> int | None:
-    """The Java version of a home, from `release` or `java -version`. None if there is no Java."""
+    """The Java version of this directory, from `release` or `java -version`; None if unknown."""
     java = home / "bin" / "java"
     if not os.access(java, os.X_OK):
         return None

@@ -52,7 +52,7 @@ def settings_of(
 def _plain(value: Any, kind: Any, metavar: str) -> Any:
     """Convert a Python value to the form that a flag or a file would give."""
     if isinstance(value, StructType):
-        with sentences():  # Spark makes the text
+        with sentences():  # Spark creates the text
             return value.toDDL()
     if get_origin(kind) is tuple:
         if isinstance(value, Mapping):
@@ -65,7 +65,7 @@ def _plain(value: Any, kind: Any, metavar: str) -> Any:
 
 
 def _joined(value: Any) -> Any:
-    """Join several names to one text, in the form of a flag's value."""
+    """Join several names into one text, in the form of a flag's value."""
     many = isinstance(value, list | tuple)
     if many and all(isinstance(one, str | os.PathLike) for one in value):
         return ",".join(map(os.fspath, value))
@@ -88,12 +88,13 @@ def sentences() -> Iterator[None]:
         if sentence is None:
             raise
         told = _in_python(sentence.removesuffix(DETAILS))
-        # Keep the original error as the cause, because it has the details. A JobFailed has none.
+        # Keep the original error as the cause, because it has the details. A JobFailed has no
+        # further details, so it is not kept.
         raise JobFailed(told) from (None if isinstance(error, JobFailed) else error)
 
 
 def _in_python(text: str) -> str:
-    """Replace the flags in a text by the names of options."""
+    """Replace the flags in a text with the names of options."""
     return FLAG.sub(lambda flag: flag[1].replace("-", "_"), text)
 
 

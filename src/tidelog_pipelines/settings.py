@@ -51,7 +51,7 @@ def clustering(listed: str) -> tuple[str, ...]:
 
 
 def check_clustering(columns: Sequence[str]) -> None:
-    """Raise ValueError if a table cannot be clustered by so many columns, or by one twice."""
+    """Raise ValueError if there are too many columns to cluster by, or a column occurs twice."""
     if len(columns) > MOST_CLUSTERING_COLUMNS or len(set(columns)) < len(columns):
         raise ValueError(
             f"a table is clustered by at most {MOST_CLUSTERING_COLUMNS} different columns, not by "

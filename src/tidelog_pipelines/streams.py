@@ -43,14 +43,14 @@ def say(line: str) -> None:
 
 
 class Caller(NamedTuple):
-    """How the caller of a job follows it and stops it."""
+    """How the caller of a job follows and stops the job."""
 
     report: Callable[[str], None] = say
     """Called with each line about the progress."""
     started: Callable[[StreamingQuery], None] = lambda query: None
-    """Called with each query that starts, also with one that starts after a failure."""
+    """Called with each query that starts, including queries that start after a failure."""
     stop: Event | None = None
-    """An event that ends the job. If it is given, Ctrl-C and SIGTERM do not."""
+    """An event that ends the job. If it is given, Ctrl-C and SIGTERM do not end the job."""
 
 
 COMMAND = Caller()
@@ -106,7 +106,7 @@ class Patience:
         self._deadline = None
 
     def is_over(self) -> bool:
-        """Call this after each failure. -> whether the time limit has passed.
+        """Call this after each failure; returns whether the time limit has passed.
 
         The first call since a success starts the time limit.
         """
@@ -118,7 +118,7 @@ class Patience:
 
 @contextmanager
 def interruptions(stop: Event | None = None) -> Iterator[Event]:
-    """The event that ends the job. It is the caller's, or one that Ctrl-C and SIGTERM set.
+    """The event that ends the job: the caller's event, or one that Ctrl-C and SIGTERM set.
 
     Ctrl-C raises no exception here. An exception would break the connection to the JVM, and this
     connection cannot be opened again.
@@ -144,9 +144,9 @@ class _Reports:
         self._last_batch, self._last_timestamp = -1, ""
 
     def tell(self, each: Callable[[Progress], None]) -> bool:
-        """Pass new micro-batches to `each`. -> whether the query has reported since the last call.
+        """Pass new micro-batches to `each`; returns whether the query has sent a new report.
 
-        An idle query also reports, but without a micro-batch.
+        An idle query also sends reports, but these have no micro-batch.
         """
         before = self._last_timestamp
         for found in self._query.recentProgress:
@@ -181,7 +181,7 @@ def _run_once(
 
 
 def _are_over(queries: Sequence[StreamingQuery]) -> bool:
-    """Wait briefly. -> whether all queries have ended. Raises if a query has failed."""
+    """Wait briefly; returns whether all queries have ended. Raises if a query has failed."""
     if running := [query for query in queries if query.isActive]:
         running[0].awaitTermination(POLL_SECONDS)
     ended = [query for query in queries if not query.isActive]

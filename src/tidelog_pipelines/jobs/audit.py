@@ -138,9 +138,10 @@ def _starts(read: DataFrame) -> DataFrame:
 def _with_empty_ones(
     tables: dict[str, DataFrame], inputs: Inputs, all_read: DataFrame
 ) -> dict[str, DataFrame]:
-    """The tables, and an empty one for each kind without findings.
+    """The tables, and an empty table for each kind without findings.
 
-    Its columns are those that findings would have. The plans give the columns, and are not run.
+    An empty table has the columns that findings would have. These columns come from query plans,
+    which are not run.
     """
     if tables.keys() >= set(KEPT):
         return tables
@@ -199,7 +200,7 @@ def _faults(
 def _verdict(acked: DataFrame, read: DataFrame, tables: dict[str, DataFrame]) -> Verdict:
     total = f.coalesce(f.sum("records"), f.lit(0))
     acknowledged = acked.agg(total.alias("n")).collect()[0]["n"]
-    # Every replica should hold all records, so the replica with the most gives the total.
+    # Every replica should hold all records, so the total is the largest count of any replica.
     held = read.groupBy("replica").agg(total.alias("n")).agg(f.max("n").alias("n")).collect()
     rows = counted({name: table for name, table in tables.items() if name != "replicas"})
     if "replicas" in tables:
@@ -333,8 +334,8 @@ def main(arguments: list[str]) -> int:
         return CLEAN
 
     status = run(job)
-    # If `run` has reported an error, there is no verdict. So return another status than 0 and 1,
-    # which stand for verdicts.
+    # If `run` has reported an error, there is no verdict. Then return neither 0 nor 1, because
+    # these stand for verdicts.
     return found[0] if found else (status if status == INTERRUPTED else UNKNOWN)
 
 

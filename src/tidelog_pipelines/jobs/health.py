@@ -92,7 +92,7 @@ class HealthTables(NamedTuple):
 
 
 def found(spark: SparkSession, settings: HealthSettings) -> HealthTables:
-    """The tables of all recorded events. Spark caches the events. Raises if there is no event."""
+    """The tables for all recorded events. Spark caches the events. Raises if there is no event."""
     events = _cached_anew(recorded_events(spark, settings, settings.events))
     try:
         if events.isEmpty():
@@ -107,7 +107,7 @@ def found(spark: SparkSession, settings: HealthSettings) -> HealthTables:
 
 
 def _cached_anew(table: DataFrame) -> DataFrame:
-    """Cache a table. An older cache is dropped first, because files may have grown since then."""
+    """Cache a table. An older cache is dropped first, because the files may have grown."""
     return table.unpersist().cache()
 
 

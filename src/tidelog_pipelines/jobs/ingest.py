@@ -204,7 +204,7 @@ class IngestSettings(KafkaSettings):
 
     @property
     def tables(self) -> TableChoice:
-        """The settings that tell how tables are made."""
+        """The settings that determine how tables are created."""
         return TableChoice(
             self.table,
             self.format,
@@ -280,7 +280,7 @@ def run(
 ) -> bool:
     """Run the job in this session. With --once, the job ends when all records are read.
 
-    -> True if the job has ended by itself, False if it was interrupted.
+    Returns True if the job has ended by itself, and False if it was interrupted.
     """
     with claimed(located(settings.out)):
         return run_claimed(spark, settings, caller)
@@ -289,7 +289,7 @@ def run(
 def run_claimed(
     spark: SparkSession, settings: IngestSettings, caller: streams.Caller = streams.COMMAND
 ) -> bool:
-    """The same as `run`, but the caller has already claimed --out."""
+    """As `run`, for a caller that has already claimed --out."""
     tables = FORMATS[settings.format](spark, located(settings.out))
     tables.require()
     require_schema(spark, settings.table, is_iceberg=settings.format == ICEBERG)
@@ -353,7 +353,7 @@ def start(spark: SparkSession, settings: IngestSettings, ingestion: Ingestion) -
 
 
 def plan(settings: IngestSettings) -> Plan:
-    """The settings with formats and schemas in place of their names."""
+    """The plan: the settings, with formats and schemas in place of their names."""
     return Plan(
         kafka=KafkaSettings(bootstrap_server=settings.bootstrap_server, kafka=settings.kafka),
         out=located(settings.out),

@@ -24,7 +24,7 @@ class Measured:
     """The state after the last report. Each report replaces the whole state."""
 
     lag: Ends
-    """By topic and partition, the number of records after the end of the last micro-batch."""
+    """For each topic and partition, the number of records after the last micro-batch."""
     batch: int = -1
     batches: int = 0
     seconds: float = 0.0
@@ -113,7 +113,7 @@ class _Collector:
 def served(
     spark: SparkSession, where: tuple[str, int], query: str, ingestion: Ingestion
 ) -> Iterator[None]:
-    """Serve the metrics of a query at this address and port. With port 0, none are served."""
+    """Serve the metrics of a query at this address and port. With port 0, no metrics are served."""
     _, port = where
     if not port:
         yield

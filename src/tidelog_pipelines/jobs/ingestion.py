@@ -1,4 +1,4 @@
-"""Writes the micro-batches of `ingest`: a topic's records to its table, bad ones to quarantine.
+"""Writes micro-batches of `ingest`: a topic's records to its table, bad records to quarantine.
 
 Two checks ensure that a record is written only once. (1) A batch that is run again covers the same
 records and has the same number, which the table recognises. (2) A record is left out if another
@@ -83,11 +83,11 @@ class QueryRun:
     identities: Identities
     query_id: str
     columns: dict[str, ValueColumns] = field(default_factory=dict)
-    """By topic. All topics without their own plan share the entry ""."""
+    """The columns of each topic. All topics without their own plan share the entry ""."""
     ends: dict[str, dict[int, int]] = field(default_factory=dict)
-    """By topic and partition, the offset after the last row in its table, or in quarantine."""
+    """For each topic and partition, the offset after the last row in its table or in quarantine."""
     clustered: set[str] = field(default_factory=set)
-    """The tables whose clustering is as chosen."""
+    """The tables that are known to have the chosen clustering."""
 
 
 class Ingestion:
@@ -106,9 +106,9 @@ class Ingestion:
         self._report = report
         self._run: QueryRun | None = None
         self.quarantined = 0
-        """Bad records since the start."""
+        """The number of bad records since the start."""
         self.rows = 0
-        """Rows written to tables since the start."""
+        """The number of rows written to tables since the start."""
 
     def __reduce__(self) -> tuple[type["Ingestion"], tuple[Plan, dict[str, Plan]]]:
         return Ingestion, (self._plan, self._plans)  # unpickled as a new object
@@ -269,8 +269,8 @@ class Ingestion:
         for span in part.spans:
             ends[span.partition] = max(span.end, ends.get(span.partition, 0))
         if written < sum(span.end - span.start for span in part.spans):
-            # Some offsets hold bad records, were already written, or hold no record (compaction
-            # gaps, markers).
+            # Fewer rows than offsets were written. So some offsets have bad records, were written
+            # before, or have no record (compaction gaps, markers).
             self._quarantine(run, part, value, old)
 
     def _apply(self, run: QueryRun, part: Part, plan: Plan) -> None:
@@ -308,8 +308,9 @@ class Ingestion:
             bad = unseen(bad, in_table)  # `replay` has moved them to the table
         if not bad.isEmpty():
             if topic := self._plan.dead_letter_topic:
-                # Send to the dead-letter topic first. If the batch is run again, it leaves out all
-                # records that are already in quarantine, so they would never be sent.
+                # Send to the dead-letter topic first. In the other order, a crash between the two
+                # steps would lose the letters, because a repeated batch skips records that are
+                # already in quarantine.
                 dead_letters.send(bad, self._plan.kafka, topic)
             self.quarantined += run.tables.append(QUARANTINE, bad, part.batch, part=part.topic)
 
@@ -329,13 +330,13 @@ class Ingestion:
 
 
 def _changing(run: QueryRun) -> ChangingTables:
-    """The tables of a format that the settings allow for rows that change, and for clustering."""
+    """The tables, whose rows can change. The settings allow no other format at this point."""
     assert isinstance(run.tables, ChangingTables)
     return run.tables
 
 
 def _ends(rows: DataFrame) -> dict[int, int]:
-    """By partition, the offset after the last row."""
+    """For each partition, the offset after the last row."""
     last = rows.groupBy("partition").agg(f.max("offset").alias("last")).collect()
     return {row["partition"]: row["last"] + 1 for row in last}
 

@@ -18,7 +18,7 @@ STOPPED = re.compile(
     r"InterruptedException|cancell?ed|SparkContext (was|has been) shut ?down|stopped SparkContext",
     re.IGNORECASE,
 )
-"""Error texts which mean that the job is ending. No record is the cause."""
+"""Error texts which mean that the job is ending, and that no record is the cause."""
 
 
 class Culprit(NamedTuple):

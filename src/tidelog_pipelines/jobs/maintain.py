@@ -1,6 +1,7 @@
-"""`maintain`: compacts the tables of an ingest, and removes expired rows and files without use.
+"""`maintain`: compacts the tables of an ingest, and removes expired rows and unused files.
 
-It may run beside an ingest. The two jobs take turns, so they never change a table at the same time.
+The job may run at the same time as an ingest. The two jobs take turns, so they never change a table
+at the same time.
 """
 
 import sys

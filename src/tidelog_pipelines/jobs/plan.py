@@ -44,7 +44,7 @@ class Plan(NamedTuple):
     layout: Layout = BY_DATE
     """How the files of new tables are arranged."""
     table: str = ""
-    """The table of all topics, as the user gives it; empty if each topic has its own."""
+    """The table of all topics, as the user gives it; empty if each topic has its own table."""
     mode: str = APPEND
     """What a record does to the table: adds a row, or changes the row or the history of its key."""
     envelope: str = NO_ENVELOPE
@@ -66,10 +66,7 @@ def target_of(plan: Plan, at: Destination) -> Target:
 
 
 def decoder_of(plan: Plan) -> str:
-    """A short name of the decoder.
-
-    Other options or another version of Tidelog give another name.
-    """
+    """A short name of the decoder. The name depends on the options and on Tidelog's version."""
     try:
         version = metadata.version("tidelog")
     except metadata.PackageNotFoundError:

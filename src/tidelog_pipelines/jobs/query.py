@@ -77,10 +77,10 @@ def answer(spark: SparkSession, settings: QuerySettings) -> DataFrame:
     known = destinations(tables)
     if known is None:
         raise JobFailed(f"there are no tables of format {settings.format} in {settings.out}.")
-    # A query names the tables of catalogs itself.
+    # Tables of catalogs need no view, because a query can name them directly.
     own = {at.table for at in known.values() if in_catalog(at.table) is None}
     names = {view_of(name): name for name in own}
-    # No topic can be named $quarantine, but one may be named quarantine.
+    # A topic may be named quarantine, but no topic can be named $quarantine.
     for name, path in {QUARANTINE: QUARANTINE, **names, f"${QUARANTINE}": QUARANTINE}.items():
         if (rows := tables.rows(path)) is not None:
             rows.createOrReplaceTempView(f"`{name}`")

@@ -66,7 +66,7 @@ class ReplaySettings(SparkSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.of_ingest  # which checks the settings that they share
+        _ = self.of_ingest  # this checks the settings that both jobs share
 
     @property
     def of_ingest(self) -> IngestSettings:

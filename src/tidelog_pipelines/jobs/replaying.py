@@ -168,12 +168,12 @@ def _decoded(plan: Plan, at: Destination, records: DataFrame, value: Format) -> 
 
 
 def _batch() -> Batch:
-    """A unique batch, so that the table of schemas never takes it for a repeated batch."""
+    """A unique batch, which the table of schemas never mistakes for a repeated batch."""
     return Batch(f"replay-{uuid4().hex}", 0)
 
 
 def _spans(records: DataFrame) -> list[Span]:
-    """By partition, the range of the offsets."""
+    """The range of offsets in each partition."""
     ends = records.groupBy("partition").agg(
         f.min("offset").alias("first"), f.max("offset").alias("last")
     )

@@ -1,4 +1,4 @@
-"""Checks, before a query continues from its checkpoint, that the checkpoint is its own."""
+"""Before a query continues from a checkpoint, checks that the checkpoint belongs to the job."""
 
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.sinks.group_offsets import GroupOffsets
@@ -15,7 +15,7 @@ def resume(
 ) -> str | None:
     """Check that the checkpoint belongs to this job, and commit offsets that a killed run left.
 
-    -> the reason if the offsets could not be committed, otherwise None.
+    Returns the reason if the offsets could not be committed, and otherwise None.
     """
     if checkpoint.last_committed() is None:
         return None

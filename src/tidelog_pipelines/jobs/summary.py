@@ -1,7 +1,7 @@
 """The summary of a run of `ingest`, one JSON object.
 
-The numbers are counted after the run, from the checkpoint and the tables. So a summary adds no cost
-to a micro-batch, and no micro-batch is missed.
+The numbers are counted after the run, from the checkpoint and the tables. So a summary does not
+slow down micro-batches, and includes all of them.
 """
 
 import json
@@ -38,14 +38,14 @@ class Ingested(NamedTuple):
     batches: int
     """The number of micro-batches."""
     records: int
-    """The number of offsets that these micro-batches cover."""
+    """The number of offsets that the micro-batches cover."""
     rows: int
-    """The number of rows that the tables have for these records."""
+    """The number of rows in the tables that come from these offsets."""
     quarantined: dict[str, int]
-    """The number of these records in quarantine, by reason."""
+    """The number of records from these offsets that are in quarantine, by reason."""
     seconds: float
     offsets: Ends
-    """By topic and partition, the offset after the last record."""
+    """For each topic and partition, the offset after the last record."""
 
 
 @dataclass
@@ -87,7 +87,7 @@ def summarized(where: str, checkpoint: Checkpoint, tables: Tables) -> Iterator[E
 def _counted_if_possible(start: Start, checkpoint: Checkpoint, tables: Tables) -> dict[str, Any]:
     try:
         return counted(start, checkpoint, tables)._asdict()
-    except Exception:  # Spark itself has failed; the error that follows is reported
+    except Exception:  # Spark has failed too, so report only the first error
         return {"seconds": round(time.monotonic() - start.time, 3)}
 
 
@@ -128,7 +128,7 @@ def _quarantined(tables: Tables, spans: Mapping[str, Sequence[Span]]) -> dict[st
 
 
 def _check(where: str) -> None:
-    """Raise before the run if the file cannot be written. An earlier summary is not changed yet."""
+    """Raise if the file cannot be written. This check does not change an earlier summary."""
     if where != "-":
         try:
             with open(where, "a", encoding="utf-8"):

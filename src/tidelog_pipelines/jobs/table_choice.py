@@ -1,4 +1,4 @@
-"""The settings of `ingest` that tell how tables are made, and the checks of their combinations."""
+"""The settings of `ingest` that determine how tables are created, and checks of these settings."""
 
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ class TableChoice(NamedTuple):
     cluster_by: str
 
     def check(self, source: ValueSource) -> None:
-        """Raise ValueError if the settings do not fit each other, or not the values."""
+        """Raise ValueError if the settings do not fit each other or the format of the values."""
         self._check_table()
         if self.mode.name != APPEND and self.format not in CHANGING:
             raise ValueError(f"--mode {self.mode.name} needs --format {COMMITTED}")
@@ -57,8 +57,8 @@ class TableChoice(NamedTuple):
     def layout(self) -> Layout:
         """How the files of new tables are arranged."""
         clustered = clustering(self.cluster_by)
-        # In a table by key, the date of a row changes with each new record of the key. A partition
-        # by date would make the row move.
+        # In a table by key, the date of a row changes with each new record of the key. With
+        # partitions by date, the row would then move to another partition.
         automatic = "date" if self.mode.name == APPEND and not clustered else "none"
         chosen = automatic if self.partition_by == "auto" else self.partition_by
         return Layout(() if chosen == "none" else (chosen,), clustered)

@@ -1,7 +1,8 @@
 """`transform`: writes windowed totals of a topic to another topic. It is an example to copy.
 
 A record is counted if it arrives before the watermark has passed its window. Each result contains
-the query id, the epoch and the window. With these, --show drops the duplicates of a retry.
+the query id, the epoch and the window. From these values, --show recognises and drops the
+duplicates of a retry.
 """
 
 import sys
@@ -149,7 +150,7 @@ def read_results(spark: SparkSession, settings: TransformSettings) -> DataFrame:
 
 
 def show(found: DataFrame) -> None:
-    """One line per total, for a person."""
+    """Print the totals for users, one line per total."""
     begins = f.date_format("window_start", "yyyy-MM-dd HH:mm:ss").alias("begins")
     for row in found.orderBy("window_start", "name").select(begins, *found.columns).collect():
         print(row["begins"], row["name"], row["count"], f"{row['total']:g}", sep="\t")

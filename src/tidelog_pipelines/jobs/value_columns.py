@@ -1,4 +1,4 @@
-"""Decides how the values of a topic are decoded, and gives its table the columns for them."""
+"""Decides how the values of a topic are decoded, and adds columns for them to its table."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -29,10 +29,7 @@ UNWRAPPED = "--value-format json, and avro with --schema-registry"
 
 class ValueColumns:
     def __init__(self, plan: Plan, tables: Tables, *, may_write: bool = True) -> None:
-        """If `may_write` is false, no table changes.
-
-        The columns are those that the table would get.
-        """
+        """If `may_write` is false, no table changes; columns are as the table would get them."""
         self._plan = plan
         self._tables = tables
         self._may_write = may_write
@@ -95,7 +92,7 @@ class ValueColumns:
         return Json(kind, since, self._plan.limits, valid, self._is_enveloped)
 
     def _widen(self, name: str, existing: DataFrame | None, columns: Columns) -> DataFrame | None:
-        """The table, after its columns got the wider types of new schemas."""
+        """Give the table's columns the wider types of new schemas; returns the table."""
         changed = widened(_value_type(existing), columns.shape)
         if not changed or not self._may_write:
             return existing

@@ -96,7 +96,7 @@ def _credentials(file: str) -> str:
 
 
 def _reader(source: ValueSource) -> Struct:
-    """The columns that --schema gives to values of a registry."""
+    """The columns that the user has chosen with --schema, for values with a registry."""
     try:
         shape, _ = AvroWriter(_schema(source)).compiled()
     except Incompatible as reason:
@@ -127,8 +127,8 @@ def _avro(source: ValueSource) -> Avro:
 
 
 def _protobuf(source: ValueSource) -> Registered:
-    """Values without a header, all of one message."""
-    # Imported only here, because it needs the compiler and the runtime of Protobuf.
+    """The format of values without a header, which all have the same message type."""
+    # Imported only here, because the module needs the compiler and the runtime of Protobuf.
     from tidelog_pipelines.sources import protobuf_schemas
 
     with open(source.schema, "rb") as file:

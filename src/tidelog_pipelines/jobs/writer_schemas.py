@@ -1,7 +1,7 @@
 """The schemas of a topic's writers, and the columns that they give to its table.
 
 Without --schema, each new schema may add columns, in the order of the records. The table `schemas`
-keeps the schemas and this order. So after a restart, the job continues with the same columns and
+stores the schemas and this order. So after a restart, the job continues with the same columns and
 the same decisions, and does not need the registry for schemas that it has seen before.
 """
 
@@ -99,7 +99,7 @@ class WriterSchemas:
     def _add(
         self, topic: str, known: _Known, keys: list[WriterKey], batch: Batch
     ) -> dict[WriterKey, str]:
-        """Add the new schemas. -> a reason for each schema id that the registry does not have."""
+        """Add the new schemas; returns a reason for each schema id that the registry lacks."""
         first, rows = len(known), []
         unknown: dict[WriterKey, str] = {}
         for key in (one for one in keys if one not in known):
@@ -118,7 +118,7 @@ class WriterSchemas:
         return unknown
 
     def _decide(self, known: _Known, key: WriterKey, schema: RegisteredSchema) -> None:
-        """Extend the columns by a schema, or note the reason why its records go to quarantine."""
+        """Extend the columns to fit a schema, or note why its records go to quarantine."""
         name = f"schema {key[0]}"
         if schema.type != self._plan.type:
             known.refused[key] = f"{name} is of type {schema.type}, not {self._plan.type}"
@@ -158,7 +158,7 @@ class WriterSchemas:
 
 def _writer(key: WriterKey, schema: RegisteredSchema) -> Writer:
     if schema.type == PROTOBUF:
-        # Imported only here, because it needs the compiler and the runtime of Protobuf.
+        # Imported only here, because the module needs the compiler and the runtime of Protobuf.
         from tidelog_pipelines.sources import protobuf_schemas
 
         return protobuf_schemas.writer(schema.text, schema.references, key[1])

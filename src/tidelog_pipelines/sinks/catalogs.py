@@ -7,11 +7,11 @@ from tidelog_pipelines.transformations.fitting import quoted
 
 SESSION_CATALOG = "spark_catalog"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-"""Keeps its tables where `spark.sql.catalogImplementation` tells."""
+"""Stores its tables in the catalog that `spark.sql.catalogImplementation` selects."""
 
 
 def require_schema(spark: SparkSession, table: str, *, is_iceberg: bool = False) -> None:
-    """Raise if the schema of a catalog's table does not exist. A name in --out needs none."""
+    """Raise if the schema of a catalog's table does not exist. A table in --out needs none."""
     schema, first = table.rpartition(".")[0], table.partition(".")[0]
     if schema and is_iceberg and not spark.conf.get(f"spark.sql.catalog.{first}", None):
         raise JobFailed(

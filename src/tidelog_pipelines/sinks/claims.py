@@ -1,4 +1,4 @@
-"""Locks of an output directory. One job claims it, and several jobs take turns to change tables."""
+"""Two locks of an output directory: one for the job that claims it, one for table changes."""
 
 import fcntl
 import os
@@ -11,7 +11,7 @@ from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.settings import has_scheme
 
 LOCK = ".tidelog.lock"
-"""The name begins with a dot, because Spark ignores such files."""
+"""The name begins with a dot, because Spark ignores files with such names."""
 TURN = ".tidelog.turn"
 _IN_THIS_PROCESS = RLock()
 """A lock between the threads of this process, for file systems without file locks."""
@@ -39,7 +39,7 @@ def claimed(directory: str) -> Iterator[None]:
 def turn(directory: str) -> Iterator[None]:
     """Wait until no other job changes tables in a local directory, then keep other jobs out."""
     if has_scheme(directory) or not os.path.isdir(directory):
-        # On other file systems, Delta checks for conflicts between the commits of other processes.
+        # On other file systems, Delta detects conflicts with the commits of other processes.
         with _IN_THIS_PROCESS:
             yield
         return

@@ -21,7 +21,7 @@ def check_columns(topic: str, existing: StructType, rows: StructType) -> None:
 
 
 def difference(path: str, old: DataType, new: DataType) -> str | None:
-    """The first column whose old and new types differ. Columns on one side only are skipped."""
+    """The first column whose old and new types differ. Columns that one side lacks are skipped."""
     if isinstance(old, StructType) and isinstance(new, StructType):
         types = {field.name: field.dataType for field in old.fields}
         found = (

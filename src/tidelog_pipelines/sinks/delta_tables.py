@@ -81,7 +81,7 @@ class DeltaTables(ChangingTables):
     def change_columns(self, name: str, like: StructType) -> None:
         before = self._layout(name)
         self._overwrite(name, like, before.partition_by)
-        if before.cluster_by:  # which an overwrite removes
+        if before.cluster_by:  # an overwrite removes the clustering
             self.cluster(name, before.cluster_by)
 
     def _overwrite(self, name: str, like: StructType, by: Sequence[str]) -> None:

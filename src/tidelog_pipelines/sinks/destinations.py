@@ -1,7 +1,7 @@
-"""The table of a topic: its own, or one that has the records of several topics.
+"""The table of a topic: its own table, or a table with the records of several topics.
 
-Two topics have equal partition and offset numbers. So a table of several topics has the topic in a
-column, and a record is identified by all three.
+Records of two topics may have the same partition and offset. So a table of several topics also has
+a topic column, and topic, partition and offset together identify a record.
 """
 
 import re
@@ -25,9 +25,9 @@ class Destination(NamedTuple):
 
     topic: str
     table: str
-    """Its name in `Tables`."""
+    """The table's name in `Tables`."""
     is_shared: bool = False
-    """Whether it may have other topics' records, and has the topic in a column."""
+    """Whether the table has a topic column, because it may have records of several topics."""
 
     @property
     def topic_column(self) -> tuple[str, ...]:
@@ -40,24 +40,24 @@ class Destination(NamedTuple):
 
     @property
     def schemas(self) -> str:
-        """The owner of the columns, and of the schemas of writers that they come from."""
+        """The key under which the schemas of writers are stored: the shared table or the topic."""
         return self.table if self.is_shared else self.topic
 
     @property
     def part(self) -> str:
-        """The part of a batch that this topic writes to the table."""
+        """The name of this topic's part of a batch; empty if the table is not shared."""
         return self.topic if self.is_shared else ""
 
     def of_topic(self, rows: DataFrame) -> DataFrame:
-        """Those rows of the table that are this topic's."""
+        """The rows of the table that belong to this topic."""
         return rows.where(f.col(TOPIC) == self.topic) if self.is_shared else rows
 
     def with_topic(self, rows: DataFrame) -> DataFrame:
-        """Rows of this topic, with its name if the table has such a column."""
+        """Rows of this topic, with a topic column if the table has one."""
         return rows.withColumn(TOPIC, f.lit(self.topic)) if self.is_shared else rows
 
     def check(self, existing: StructType) -> None:
-        """Raise if the table was created for something else."""
+        """Raise if the table lacks a needed column, or has a topic column but is not shared."""
         if missing := [name for name in self.record if name not in existing.names]:
             raise TableMismatch(
                 f"the table {shown(self.table)} exists, and has no column {missing[0]}: it was not "
@@ -76,12 +76,12 @@ def destination(topic: str, table: str = "") -> Destination:
 
 
 def stored(topic: str, name: str | None) -> Destination:
-    """The table of a topic. The name is that of a table of several topics, or None."""
+    """The table of a topic. `name` is the table of several topics, or None."""
     return Destination(topic, name or f"{_TABLES}{topic}", is_shared=name is not None)
 
 
 def name_of(table: str) -> str:
-    """The name in `Tables` of what the user gives as --table."""
+    """The name in `Tables` of the table that the user gives as --table."""
     return f"{CATALOG}{table}" if "." in table else f"{_TABLES}{table}"
 
 
@@ -91,12 +91,12 @@ def shown(name: str) -> str:
 
 
 def view_of(name: str) -> str:
-    """The name of a table in --out for a query."""
+    """The name by which a query refers to a table in --out."""
     return name.removeprefix(_TABLES)
 
 
 def check_name(table: str) -> None:
-    """Raise ValueError if --table is neither a name in --out nor one of a catalog."""
+    """Raise ValueError if --table is neither the name of a table in --out nor of a catalog."""
     if not (_IN_OUT.fullmatch(table) or _IN_CATALOG.fullmatch(table)):
         raise ValueError(
             "--table is a name of letters, digits, _ and -, or a name of a catalog such as "

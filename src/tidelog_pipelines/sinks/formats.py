@@ -7,5 +7,5 @@ from tidelog_pipelines.sinks.tables import ChangingTables, Tables
 
 ICEBERG = "iceberg"
 CHANGING: dict[str, type[ChangingTables]] = {"delta": DeltaTables, ICEBERG: IcebergTables}
-"""The formats with commits."""
+"""The formats with commits, so that rows can change."""
 FORMATS: dict[str, type[Tables]] = {**CHANGING, "parquet": ParquetTables}

@@ -12,7 +12,7 @@ from tidelog_pipelines.sources.kafka import client_configuration
 
 
 class GroupOffsets:
-    """A consumer group without members. The job commits its offsets."""
+    """A consumer group without members, for which the job commits offsets."""
 
     def __init__(self, settings: KafkaSettings, group: str) -> None:
         configuration = {"group.id": group, "enable.auto.commit": False}

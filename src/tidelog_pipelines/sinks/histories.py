@@ -1,8 +1,8 @@
-"""Keeps a table with the history of each key: a row per record, with its time of validity.
+"""Maintains a table with the history of each key: a row per record, with its time of validity.
 
 Each change computes the whole history of the affected keys, from the table, the remembered deletes
-and the new records. So a repeated change has no effect, and a late record gets its place between
-the others. Deletes are remembered before the table changes. If the job is killed in between, the
+and the new records. So a repeated change has no effect, and a late record is inserted between the
+other records. Deletes are remembered before the table changes. If the job is killed in between, the
 next run finds the deletes.
 """
 
@@ -38,7 +38,7 @@ def columns(rows: StructType) -> StructType:
 def apply(
     tables: ChangingTables, at: Destination, table: DataFrame, records: DataFrame, count: int
 ) -> int:
-    """Apply records. `count` of them are deletes. -> how many rows have changed.
+    """Apply records, of which `count` are deletes; returns how many rows have changed.
 
     The records have the column DELETED.
     """

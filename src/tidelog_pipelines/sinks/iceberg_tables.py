@@ -1,4 +1,4 @@
-"""Iceberg tables, in a catalog of files in --out, or in a catalog of the user's.
+"""Iceberg tables, in a file-based catalog in --out, or in the user's own catalog.
 
 The snapshot of a batch names the batch, and a batch that a snapshot names is not written again. If
 `maintain` has removed that snapshot, the job still finds its records in the table.
@@ -30,7 +30,7 @@ CATALOG_CLASS = "org.apache.iceberg.spark.SparkCatalog"
 BATCH_PROPERTY = "tidelog.batch"
 PROPERTIES = {
     "format-version": "2",
-    # A change of few rows writes these rows only, and not the files that hold them.
+    # A change of a few rows writes only these rows, and does not rewrite the files that hold them.
     "write.merge.mode": "merge-on-read",
     "write.update.mode": "merge-on-read",
     "write.delete.mode": "merge-on-read",
@@ -41,7 +41,7 @@ REWRITE = {
     "target-file-size-bytes": str(128 << 20),
 }
 ORPHAN_HOURS = 24
-"""Iceberg refuses to remove younger files that no snapshot names: a job may be writing them."""
+"""Iceberg does not remove unused files that are younger, because a job may be writing them."""
 MISSING_CLASS = "Cannot find catalog plugin class"
 
 
@@ -57,7 +57,7 @@ class IcebergTables(ChangingTables):
         spark.conf.set(key, CATALOG_CLASS)
         spark.conf.set(f"{key}.type", "hadoop")
         spark.conf.set(f"{key}.warehouse", self._directory)
-        # Another process may change the tables.
+        # Do not cache tables, because another process may change them.
         spark.conf.set(f"{key}.cache-enabled", "false")
 
     def require(self) -> None:
@@ -97,7 +97,7 @@ class IcebergTables(ChangingTables):
         return next((int(row[0]) for row in found.collect()), None)
 
     def _fitted(self, name: str, rows: DataFrame) -> DataFrame:
-        """The rows with all columns of the table, which gets those that only the rows have."""
+        """Add missing columns to the table; returns the rows with all columns of the table."""
         schema = self._read(name).schema
         if missing := list(new_fields(schema, rows.schema)):
             new = ", ".join(f"{quoted(*path)} {ddl(kind)}" for path, kind in missing)
@@ -190,7 +190,7 @@ class IcebergTables(ChangingTables):
         return int(removed)
 
     def _call(self, name: str, procedure: str, *arguments: str) -> list[Row]:
-        """Call a procedure of Iceberg's for a table."""
+        """Call an Iceberg procedure for a table."""
         catalog, parts = self._catalog, name.split("/", 1)
         if in_catalog(name) is not None:
             catalog, *parts = name.removeprefix(CATALOG).split(".")

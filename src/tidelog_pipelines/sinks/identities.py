@@ -45,7 +45,7 @@ class Identities:
         self._known: dict[str, _Known] | None = None
 
     def are_known(self) -> bool:
-        """Whether any topic was written."""
+        """Whether the id of any topic is stored."""
         return bool(self._load())
 
     def check(self, names: list[str]) -> dict[str, str]:

@@ -27,14 +27,14 @@ class Target(NamedTuple):
     at: Destination
     mode: Mode
     layout: Layout
-    """How its files are arranged, if it is created."""
+    """How the table's files are arranged, if the table is created."""
 
 
 class Applied(NamedTuple):
     changed: int
-    """Rows that were added, replaced or deleted."""
+    """The number of rows that were added, replaced or deleted."""
     refused: int
-    """Records that could not be decoded."""
+    """The number of records that could not be decoded."""
 
 
 def apply(

@@ -32,9 +32,9 @@ _BY_COMMENT = {
 
 
 def mode_of(table: StructType) -> Mode:
-    """The mode in which a table was created; the metadata of its column `key` holds it.
+    """The mode in which a table was created, from the metadata of its column `key`.
 
-    Iceberg keeps only the comment of a column.
+    Iceberg stores only the comment of a column, so the mode is in the comment as well.
     """
     kept = table[KEY].metadata if KEY in table.names else {}
     by_comment = _BY_COMMENT.get(kept.get(_COMMENT, ""), Mode())

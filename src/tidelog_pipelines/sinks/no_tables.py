@@ -7,7 +7,7 @@ from tidelog_pipelines.sinks.tables import BY_DATE, Batch, Layout, Tables
 
 
 class NoTables(Tables):
-    """No table exists, and nothing is kept."""
+    """A directory without tables, which stores nothing."""
 
     format = "none"
     can_widen = True

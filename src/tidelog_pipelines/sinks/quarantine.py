@@ -16,8 +16,8 @@ ATTEMPTS, DECODER = "attempts", "decoder"
 def settle(tables: ChangingTables, topic: str, outcomes: DataFrame, decoder: str) -> None:
     """Remove the records that were decoded, and give the other records their newest reason.
 
-    One commit does both. If a record fails with the same reason in the same decoder, its row stays
-    as it is. So a repeated run does not count as another attempt.
+    Both changes are made in one commit. If a record fails with the same reason in the same decoder,
+    its row stays as it is. So a repeated run does not count as another attempt.
     """
     tables.add_columns(QUARANTINE, {ATTEMPTS: "INT", DECODER: "STRING"})
     condition = (

@@ -58,7 +58,7 @@ class Failover(NamedTuple):
 
     @property
     def is_handover(self) -> bool:
-        """Whether the old leader handed over the lead, as in a controlled shutdown."""
+        """Whether the old leader handed over its leadership, as in a controlled shutdown."""
         return self.reason == HANDED_OVER
 
 
@@ -108,7 +108,7 @@ class Report:
     partitions: int
     brokers: int
     under_now: int
-    """Partitions that are under-replicated at the end of the report."""
+    """The number of partitions that are under-replicated at the end of the report."""
     leaderless_now: int
     writable_percent: float
     under_minutes: float

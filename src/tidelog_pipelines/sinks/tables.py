@@ -21,7 +21,7 @@ from tidelog_pipelines.transformations.fitting import quoted
 
 RECORD = ("partition", "offset")
 CATALOG = "catalog:"
-"""Begins the name of a table in a catalog. Other names are paths below the directory."""
+"""The prefix of names of tables in a catalog. Other names are paths below the directory."""
 Columns = Sequence[str]
 
 
@@ -39,7 +39,7 @@ class Layout(NamedTuple):
 
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
-    """Columns whose close values share files; fields of a struct as `value.id`."""
+    """Columns whose close values share files. The field of a struct is given as `value.id`."""
 
 
 BY_DATE = Layout(("date",))
@@ -90,8 +90,8 @@ class Tables(ABC):
     ) -> int:
         """Add a batch's rows, or a part of them, only once, even if the batch is run again.
 
-        The layout is that of a new table. For a table that exists, it is empty or the table's own.
-        -> the number of added rows
+        The layout applies to a new table. For an existing table, the layout is empty or that of the
+        table. Returns the number of added rows.
         """
 
     @abstractmethod
@@ -117,7 +117,7 @@ class Merged(NamedTuple):
     """How many rows a merge has changed."""
 
     changed: int
-    """Rows that were added, replaced or deleted."""
+    """The number of rows that were added, replaced or deleted."""
     inserted: int
 
 
@@ -129,7 +129,7 @@ class Compaction(NamedTuple):
 
 
 class ChangingTables(Tables):
-    """Tables of a format with commits: rows can change and expire, and old files be removed.
+    """Tables of a format with commits, in which rows can change and expire.
 
     If two writers change the same rows at the same time, one of the two commits fails.
     """
@@ -144,15 +144,15 @@ class ChangingTables(Tables):
 
     @abstractmethod
     def add_columns(self, name: str, columns: Mapping[str, str]) -> None:
-        """Add those of these columns, given by name and type, that the table does not have."""
+        """Add the columns, given by name and type, that the table does not have yet."""
 
     @abstractmethod
     def merge(self, name: str, rows: DataFrame, condition: str, clauses: str) -> Merged:
-        """Merge rows, `s`, into a table, `t`, which gets columns that only the rows have."""
+        """Merge the rows `s` into the table `t`, and add columns that only the rows have."""
 
     @abstractmethod
     def cluster(self, name: str, columns: Sequence[str]) -> bool:
-        """Cluster a table by these columns from now on. -> whether the table has all of them
+        """Cluster a table by these columns from now on; returns whether it has all of them.
 
         Raises if the table is partitioned, or if a column has a type without an order.
         """
@@ -164,12 +164,12 @@ class ChangingTables(Tables):
     def expire_older(self, name: str, milliseconds: int) -> int:
         """Delete rows whose timestamp is older than this. Rows without a timestamp stay."""
         limit = f"timestamp_millis({max(0, time.time_ns() // 1_000_000 - milliseconds)})"
-        # The date lets a format leave out whole files without reading them.
+        # With the condition on the date, a format can skip whole files without reading them.
         return self._delete(name, f"date <= date({limit}) AND timestamp < {limit}")
 
     @abstractmethod
     def _delete(self, name: str, condition: str) -> int:
-        """Delete the rows with this condition. -> how many were deleted"""
+        """Delete the rows that meet this condition; returns how many were deleted."""
 
     @abstractmethod
     def optimize(self, name: str, sorted_by: Sequence[str] = ()) -> Compaction:
@@ -177,12 +177,12 @@ class ChangingTables(Tables):
 
     @abstractmethod
     def vacuum(self, name: str, hours: int) -> int:
-        """Remove files that no version of the last `hours` uses. -> how many were removed"""
+        """Remove files that no version of the last `hours` uses; returns how many were removed."""
 
     def insert_missing(
         self, name: str, rows: DataFrame, spans: Sequence[Span], record: Sequence[str] = RECORD
     ) -> int:
-        """Add the rows whose record the table does not have. -> the number of added rows
+        """Add the rows whose record the table does not have; returns the number of added rows.
 
         All rows must lie within the spans.
         """
@@ -223,7 +223,7 @@ def within(spans: Sequence[Span]) -> Column:
 
 
 def _literally_within(spans: Sequence[Span]) -> str:
-    """The same about the table `t` of a merge, with literals, so that files can be skipped."""
+    """As `within`, but as SQL text for the table `t` of a merge, so that files can be skipped."""
     return " OR ".join(
         f"(t.`partition` = {partition} AND t.`offset` BETWEEN {start} AND {end - 1})"
         for partition, start, end in spans

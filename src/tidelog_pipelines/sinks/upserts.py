@@ -1,4 +1,4 @@
-"""Keeps a table with one row per key of a topic, from the newest record of the key.
+"""Maintains a table with one row per key of a topic, from the newest record of the key.
 
 Each commit compares a record with the row of its key, and with the newest delete of its key. So a
 repeated change has no effect, and an older record never replaces a newer one. A delete is
@@ -28,9 +28,9 @@ def columns(rows: StructType) -> StructType:
 def apply(
     tables: ChangingTables, at: Destination, table: DataFrame, records: DataFrame, count: int
 ) -> int:
-    """Apply the newest record of each key. `count` of them are deletes. -> how many rows changed.
+    """Apply the newest record of each key; returns how many rows have changed.
 
-    The records have the column DELETED.
+    `count` of the records are deletes. The records have the column DELETED.
     """
     found, deletes = records, Deletes(tables, at.topic)
     if (known := deletes.rows()) is not None:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tidelog_pipelines.settings import has_scheme
 
 Ends = dict[str, dict[int, int]]
-"""Topic -> partition -> the offset after the last record."""
+"""For each topic and partition, the offset after the last record."""
 
 
 class Span(NamedTuple):

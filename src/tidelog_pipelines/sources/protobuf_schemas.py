@@ -127,7 +127,7 @@ def _writer(root: Any) -> ProtobufWriter:
 
 
 def _symbols(values: Iterable[Any]) -> dict[int, str]:
-    """The first name of each number. Further names of the same number are aliases."""
+    """The first name of each enum number. Further names of the same number are aliases."""
     found: dict[int, str] = {}
     for value in values:
         found.setdefault(value.number, value.name)

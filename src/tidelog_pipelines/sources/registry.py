@@ -81,7 +81,7 @@ class RegistryClient:
             ) from None
 
     def _follow(self, found: Any, references: dict[str, str]) -> None:
-        """Collect the schemas that a schema refers to, directly or through others."""
+        """Collect the schemas that a schema refers to, directly or through other schemas."""
         for reference in found.get("references") or ():
             if reference["name"] in references:
                 continue

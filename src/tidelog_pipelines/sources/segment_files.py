@@ -57,7 +57,7 @@ class Damage(NamedTuple):
 
 
 def broker_of(directories: str) -> int:
-    """The id of the broker that uses these data directories; -1 if they do not name it."""
+    """The id of the broker that uses these data directories; -1 if no directory names a broker."""
     for directory in directories.split(","):
         try:
             properties = (Path(directory) / "meta.properties").read_text()
@@ -91,7 +91,8 @@ def find_parts(replicas: Mapping[int, str], topic: str | None, part_bytes: int) 
 def _in_directory(
     replica: int, directory: Path, topic: str | None, part_bytes: int
 ) -> Iterator[Part]:
-    # A partition that is being deleted or moved is not read. Its directory has a longer name.
+    # The directory of a partition that is being deleted or moved has a longer name, and is not
+    # read.
     name = re.compile(f"({re.escape(topic) if topic else '.+'})" + r"-(\d+)")
     if not directory.is_dir():
         raise NoSegments(f"{directory} is not a directory")

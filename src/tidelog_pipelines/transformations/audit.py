@@ -139,7 +139,7 @@ def duplicated(unplaced: DataFrame, acknowledged: DataFrame) -> DataFrame:
         *CONTENT,
         f.struct("partition", "offset", "key").alias("original"),
     )
-    # If a producer still writes the ledger, the ledger may contain the stray itself by now.
+    # If the producer is still writing the ledger, the ledger may contain the stray by now.
     is_itself = (f.col("original.partition") == f.col("partition")) & (
         f.col("original.offset") == f.col("offset")
     )

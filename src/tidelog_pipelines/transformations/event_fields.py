@@ -46,7 +46,7 @@ class _Reader:
         self._name, self._amount, self._time = name, amount, time
 
     def read(self, raw: bytes | None) -> tuple[Any, ...]:
-        """name, amount, time and None. For a bad record, None three times and the reason."""
+        """Returns (name, amount, time, None) or, for a bad record, (None, None, None, reason)."""
         try:
             if raw is None:
                 raise Refused("the record has no value")

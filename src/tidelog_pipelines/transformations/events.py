@@ -25,7 +25,7 @@ PARTITION = ("topic", "partition")
 def parsed(records: DataFrame) -> DataFrame:
     """The events in the values of these records. Other records are left out.
 
-    `at` is the event's time. If a retry wrote an event twice, both are returned.
+    `at` is the event's time. If a retry wrote an event twice, both copies are returned.
     """
     text = f.col("value").cast("string")
     return (

@@ -10,7 +10,7 @@ Path = tuple[str, ...]
 
 
 def new_fields(table: DataType, rows: DataType, path: Path = ()) -> Iterator[tuple[Path, DataType]]:
-    """The columns, and the fields in them, that only the rows have, with their types."""
+    """The columns and nested fields that only the rows have, with their types."""
     if isinstance(table, StructType) and isinstance(rows, StructType):
         for field in rows.fields:
             below = (*path, field.name)
@@ -25,7 +25,7 @@ def new_fields(table: DataType, rows: DataType, path: Path = ()) -> Iterator[tup
 
 
 def completed(rows: DataFrame, table: StructType) -> DataFrame:
-    """The rows, with null for the columns, and the fields in them, that only the table has."""
+    """The rows, with null in each column, and in each nested field, that only the table has."""
     found = {}
     for field in table.fields:
         if field.name not in rows.columns:
@@ -38,7 +38,7 @@ def completed(rows: DataFrame, table: StructType) -> DataFrame:
 
 
 def _completion(kind: DataType, table: DataType) -> Callable[[Column], Column] | None:
-    """What completes a value of this type; None if nothing is missing."""
+    """A function that adds missing fields to a value; None if no field is missing."""
     if isinstance(kind, StructType) and isinstance(table, StructType):
         return _struct_completion(kind, table)
     if isinstance(kind, ArrayType) and isinstance(table, ArrayType):
@@ -86,5 +86,5 @@ def ddl(kind: DataType) -> str:
 
 
 def quoted(*path: str) -> str:
-    """The path of a field, or the parts of a name, for SQL."""
+    """The path of a field, or the parts of a name, quoted for SQL."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in path)

@@ -13,7 +13,7 @@ FLAPPING_LEAVES = 3
 
 PLANNED = ("preferred", "reassigned", "created")
 HANDED_OVER = "shutting-down"
-"""The reason of an election in a controlled shutdown. The partition always has a leader then."""
+"""The reason of an election in a controlled shutdown, in which a leader is never missing."""
 MINUTE = 60.0
 
 
@@ -21,7 +21,7 @@ MINUTE = 60.0
 
 
 def under_replicated_partitions(judged: DataFrame) -> DataFrame:
-    """For each partition, the minutes observed, under-replicated, unwritable and leaderless."""
+    """For each partition, the minutes it was observed, under-replicated, unwritable, leaderless."""
     return judged.groupBy(*PARTITION).agg(
         _minutes(f.lit(True)).alias("watched_minutes"),
         _minutes(f.col("is_under_replicated")).alias("under_replicated_minutes"),
@@ -82,7 +82,7 @@ def flapping(changes: DataFrame) -> DataFrame:
     )
 
 
-# -- Lag -------------------------------------------------------------------------------------------
+# -- The lag of followers --------------------------------------------------------------------------
 
 
 def follower_states(events: DataFrame) -> DataFrame:
@@ -164,7 +164,7 @@ def failovers(events: DataFrame) -> DataFrame:
 
 
 def availability(judged: DataFrame) -> DataFrame:
-    """For each partition and day, the percentages available, writable and fully replicated."""
+    """For each partition and day, the percentage of time available, writable, fully replicated."""
     days = judged.withColumn(
         "day",
         f.explode(

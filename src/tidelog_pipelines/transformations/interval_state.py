@@ -65,7 +65,7 @@ def close(
         if current is None:
             current = now
         elif now.newest_epoch < current.newest_epoch or now.start_ms < current.start_ms:
-            continue  # from a deposed leader, or from before the open interval
+            continue  # the event is from a deposed leader, or older than the interval
         elif _is_same(now, current):
             current = current._replace(newest_epoch=now.newest_epoch)
         else:

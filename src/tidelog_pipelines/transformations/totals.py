@@ -1,8 +1,8 @@
 """Windowed totals of a stream of JSON objects, and the records of the result topic.
 
 Spark's Kafka sink writes at least once. If a batch is run again, its records are written again.
-Therefore each record has its query, its epoch and its window. The epoch is the number of the batch.
-With these, a reader can drop duplicates, and distinguish a newer total from an older one.
+Therefore each record contains the query id, the epoch (the number of the batch) and the window.
+From these, a reader can recognise duplicates, and distinguish a newer total from an older one.
 """
 
 from pyspark.sql import Column, DataFrame

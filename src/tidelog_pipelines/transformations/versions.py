@@ -20,7 +20,7 @@ _RANK = "_rank"
 
 
 def is_newer(one: str, other: str) -> str:
-    """An SQL condition: `one` is newer than `other`, a record of the same key."""
+    """An SQL condition, which is true if `one` is newer than `other`, of the same key."""
     return (
         f"(CASE WHEN {one}.`partition` = {other}.`partition` "
         f"THEN {one}.`offset` > {other}.`offset` "
@@ -49,9 +49,9 @@ def unless_deleted_later(records: DataFrame, deletes: DataFrame) -> DataFrame:
 def with_validity(events: DataFrame) -> DataFrame:
     """The events, each with the start and the end of its validity.
 
-    `events` has all events of a key. An event is valid from the largest timestamp so far of its key
-    in its partition, which is usually its own timestamp. So the times never go backwards, and no
-    two versions of a key overlap.
+    `events` has all events of a key. An event is valid from the largest timestamp that its key has
+    had so far in its partition. This is usually the timestamp of the event itself. So the times
+    never go backwards, and no two versions of a key overlap.
     """
     so_far = (
         Window.partitionBy("key", "partition")

@@ -1,1 +1,1 @@
-"""`tidelog tables run`: the tables of topics, kept by one streaming query."""
+"""`tidelog tables run`: writes topics to their tables, with one streaming query."""

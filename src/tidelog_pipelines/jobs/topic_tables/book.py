@@ -2,8 +2,8 @@
 
 Only this file records how far a topic has been read. Each start of the query begins at the offsets
 in the file. The file is replaced as a whole after each change. The rows below an offset are written
-before the offset. After a crash between the two, the job reads these records again, and the table
-recognises them.
+before the offset. After a crash between these two writes, the job reads the records again, and the
+table recognises them.
 """
 
 import json
@@ -34,7 +34,7 @@ class TableState:
     rows: int = 0
     quarantined: int = 0
     offsets: dict[int, int] = field(default_factory=dict)
-    """By partition, the offset of the next record."""
+    """For each partition, the offset of the next record."""
     last_batch: float | None = None
     """When records were last written, in seconds since 1970."""
     failures: int = 0

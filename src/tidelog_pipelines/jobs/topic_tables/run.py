@@ -1,4 +1,4 @@
-"""`tables run`: keeps a table for each table topic, with one streaming query for all of them.
+"""`tables run`: writes each table topic to its table, with one streaming query for all topics.
 
 --out contains the directories `tables/TOPIC`, `quarantine` and `checkpoints`, and the file
 `_tables.json` with the states. Each start of the query uses a new checkpoint and begins at the
@@ -241,9 +241,10 @@ class TablesJob:
         self._look_again()
 
     def _query(self, chosen: Chosen, interrupted: Event) -> bool:
-        """Read these topics until the choice of topics changes. -> False after an interruption."""
-        self._remove_checkpoints()  # a killed job leaves one
-        # If the state file is lost, the numbers begin again, and old checkpoints may still exist.
+        """Read these topics until the choice of topics changes; returns False if interrupted."""
+        self._remove_checkpoints()  # a killed job leaves its checkpoint
+        # If the state file is lost, the numbers of checkpoints start again. Old checkpoints may
+        # still exist, so the name also has a random part.
         name = f"{self._book.next_checkpoint()}-{uuid4().hex}"
         checkpoint = f"{self._settings.checkpoints}/{name}"
         plans = {topic: self._plans.of(one, checkpoint) for topic, one in chosen.items()}
@@ -276,7 +277,7 @@ class TablesJob:
             shutil.rmtree(self._settings.checkpoints, ignore_errors=True)
 
     def _starts(self, chosen: Chosen) -> Ends:
-        """By topic and partition, the offset at which the query begins."""
+        """For each topic and partition, the offset at which the query begins."""
         return {
             topic: {
                 partition: self._book.of(topic).offsets.get(partition, EARLIEST)
@@ -312,7 +313,7 @@ class TablesJob:
     def _look_again(self) -> None:
         """Ask the cluster for its topics, if it is time.
 
-        After an error, the last answer stays valid.
+        After an error, use the last answer.
         """
         if time.monotonic() < self._next_look:
             return
@@ -326,7 +327,7 @@ class TablesJob:
         return self._look.ends
 
     def _count(self) -> None:
-        """Count the rows of tables that exist; a killed job may not have noted its last ones."""
+        """Count the rows of existing tables; a killed job may not have noted its last rows."""
         bad = self._tables.rows(QUARANTINE)
         counts = [] if bad is None else bad.groupBy("topic").agg(f.count("*").alias("n")).collect()
         quarantined = {row["topic"]: row["n"] for row in counts}

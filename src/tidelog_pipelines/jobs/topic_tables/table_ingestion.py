@@ -1,7 +1,7 @@
-"""Writes micro-batches to the tables of topics. A failing topic does not hold up the others.
+"""Writes micro-batches to the tables of topics. A failing topic does not delay other topics.
 
-If a topic fails, the batch continues without the topic. The book keeps the offset of the topic's
-first unwritten record, and a later query begins there.
+If a topic fails, the batch continues without the topic. The book stores the offset of the topic's
+first unwritten record, and a later query begins at this offset.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""The metrics of the tables of topics, in the Prometheus format."""
+"""The metrics of topics' tables, in the Prometheus format."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -10,7 +10,7 @@ from tidelog_pipelines.sources.checkpoint import Ends
 
 
 def lag(ends: Ends, offsets: Ends) -> Ends:
-    """By topic and partition, the number of records that are not in a table yet."""
+    """For each topic and partition, the number of records that are not in a table yet."""
     return {
         topic: {
             partition: max(0, end - offsets.get(topic, {}).get(partition, 0))
@@ -51,6 +51,6 @@ class TablesCollector:
 def served_tables(
     where: tuple[str, int], book: Book, ends: Callable[[], Ends]
 ) -> AbstractContextManager[None, bool | None]:
-    """Serve the metrics at this address and port. With port 0, none are served."""
+    """Serve the metrics at this address and port. With port 0, no metrics are served."""
     _, port = where
     return scraped(where, TablesCollector(book, ends)) if port else nullcontext()

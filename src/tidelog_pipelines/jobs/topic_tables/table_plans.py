@@ -1,4 +1,4 @@
-"""Makes the plans of topics, from the settings of the job and the settings of each topic."""
+"""Creates the plan of each topic from the settings of the job and the topic's settings."""
 
 from dataclasses import dataclass
 
@@ -69,7 +69,7 @@ class TablePlans:
 
 
 def _partition_by(settings: TableSettings) -> tuple[str, ...]:
-    """The partition columns. Rows by key are not partitioned by date, because the date changes."""
+    """The partition columns, without the date if rows change by key, as their date changes."""
     if settings.mode == APPEND:
         return settings.partition_by
     return tuple(name for name in settings.partition_by if name != "date")

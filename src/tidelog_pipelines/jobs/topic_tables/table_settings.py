@@ -20,11 +20,11 @@ class TableSettings(NamedTuple):
     """The columns that partition a new table."""
     retention_ms: int = FOREVER
     cluster_by: tuple[str, ...] = ()
-    """The columns that cluster the table, which is not partitioned then."""
+    """The columns that cluster the table. A clustered table is not partitioned."""
 
     @property
     def for_the_query(self) -> "TableSettings":
-        """The settings on which a running query depends. The others have their defaults."""
+        """The settings on which a running query depends. All other settings have their defaults."""
         return self._replace(retention_ms=FOREVER)
 
 

@@ -1,4 +1,4 @@
-"""The upkeep of the tables of topics between micro-batches: expiry, compaction, unused files."""
+"""Maintains tables between micro-batches: expires rows, compacts, and removes unused files."""
 
 import time
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class TableUpkeep:
         self._next = time.monotonic() + every_seconds
         self._vacuum_seconds = vacuum_seconds
         self._compacted: dict[str, float | None] = {}
-        """By table, the version that the table had when it was last compacted."""
+        """For each table, the version that the table had when it was last compacted."""
 
     def if_due(self, look: Look, interrupted: Event) -> None:
         if time.monotonic() >= self._next:
@@ -46,7 +46,7 @@ class TableUpkeep:
     def run(self, look: Look, interrupted: Event) -> None:
         """Do the upkeep of each table. Stops early if the job is interrupted.
 
-        A table whose upkeep fails does not hold up the others.
+        If the upkeep of a table fails, the other tables are not delayed.
         """
         for topic, one in look.tables.items():
             if interrupted.is_set():
@@ -81,7 +81,7 @@ class TableUpkeep:
             self._book.note(topic, vacuumed=time.time())
 
     def _compact(self, name: str, version: float | None) -> None:
-        """Merge small files, if the table has changed since the last time."""
+        """Merge small files, if the table has changed since the last compaction."""
         if self._compacted.get(name) != version:
             self._tables.compact(name)
             self._compacted[name] = version

@@ -1,4 +1,4 @@
-"""Distinguishes failures that one topic causes from those of the whole job."""
+"""Distinguishes failures that one topic causes from failures of the whole job."""
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
@@ -7,7 +7,7 @@ from tidelog_pipelines.failures import UNREACHABLE, cause, sentence_for
 from tidelog_pipelines.jobs.isolation import STOPPED
 
 OF_THE_WHOLE_JOB = (UNREACHABLE, "the disk is full", "another run of this job")
-"""If the sentence of a failure begins with one of these, the failure concerns the whole job."""
+"""If the sentence of a failure begins with one of these texts, the whole job has failed."""
 
 
 def topics_own(error: Exception) -> str | None:

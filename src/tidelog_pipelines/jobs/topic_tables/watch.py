@@ -25,7 +25,7 @@ _NOT_OURS = (
 
 
 class TableTopic(NamedTuple):
-    """A topic for which a table is kept."""
+    """A topic whose records are written to a table."""
 
     settings: TableSettings
     id: str = ""
@@ -40,7 +40,7 @@ class Look(NamedTuple):
     tables: dict[str, TableTopic]
     existing: frozenset[str]
     ends: Ends
-    """By topic and partition, the log end offset. Only for topics that are tables."""
+    """The log end offset of each partition, by topic. Only for topics that are tables."""
 
 
 class Watch:
@@ -53,7 +53,7 @@ class Watch:
         self._log_offsets = LogOffsets(kafka)
 
     def look(self) -> Look:
-        """Ask the cluster. Raises if no broker answers, or if the file has an error."""
+        """Ask the cluster for its tables. Raises if no broker answers, or if the file is wrong."""
         chosen = dict.fromkeys(self._names, table_settings.DEFAULT)
         if self._file:
             chosen |= table_settings.of_file(self._file)
@@ -92,7 +92,7 @@ class Watch:
             except KafkaException as error:
                 if error.args[0].code() not in _NOT_OURS:
                     raise
-                continue  # the topic has just been deleted, or we may not see it
+                continue  # the topic has just been deleted, or this user may not see it
             # An empty value counts as set. It means that no columns partition the table.
             values = {n: entry.value for n, entry in entries.items() if entry.value is not None}
             settings = table_settings.of_configuration(values)

@@ -168,7 +168,7 @@ class _Compiler:
                 return map_of(self.compile(schema["values"], kind.valueType, space))
             case _ if name in PRIMITIVES:
                 return _converted(primitive(name), schema, kind)
-        return self.compile(name, kind, space)  # {"type": {"type": ...}} and {"type": [...]}
+        return self.compile(name, kind, space)  # for {"type": {"type": ...}} and {"type": [...]}
 
     def _resolved(self, name: str, space: str) -> tuple[dict[str, Any], str]:
         if name in PRIMITIVES:
@@ -179,7 +179,7 @@ class _Compiler:
         raise KeyError(name)
 
     def _remember(self, schema: Mapping[str, Any], space: str) -> str:
-        """Keep a named type under its full name. -> the namespace for the names in this type."""
+        """Store a named type under its full name; returns the namespace for names in this type."""
         name = schema["name"]
         if "." in name:
             space = name.rpartition(".")[0]

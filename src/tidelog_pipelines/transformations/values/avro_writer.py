@@ -1,4 +1,4 @@
-"""Compiles the Avro schemas of writers, from a schema registry, to a shape and a reader of values.
+"""Compiles Avro schemas of a schema registry to shapes, and to functions that read values.
 
 The types are those that Spark's own Avro reader gives, except for unions. A union of several types
 is a struct with one field per type, and each field is named after its type. Spark numbers these
@@ -73,7 +73,7 @@ JSON_TYPES: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class AvroWriter:
-    """A schema, and the schemas that it refers to. Each comes after those that it needs itself."""
+    """A schema, and the schemas that it refers to. Each schema follows those that it needs."""
 
     schema: str
     references: tuple[str, ...] = ()
@@ -129,7 +129,7 @@ class _Compiler:
             )
         if isinstance(name, str) and name in PRIMITIVES:
             return _primitive(name, schema)
-        return self.compile(name, space)  # {"type": {"type": ...}} and {"type": [...]}
+        return self.compile(name, space)  # for {"type": {"type": ...}} and {"type": [...]}
 
     def _by_name(self, name: str, space: str) -> Compiled:
         if name in PRIMITIVES:

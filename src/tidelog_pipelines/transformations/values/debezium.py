@@ -1,6 +1,6 @@
 """Unwraps Debezium's change events: an envelope holds a row before and after a change.
 
-The envelope has the fields `op`, `before` and `after`, and others that are left out. Kafka
+The envelope has the fields `op`, `before` and `after`, and other fields that are left out. Kafka
 Connect's JSON converter may put the envelope into another object, together with the schema.
 """
 

@@ -42,7 +42,7 @@ class Text:
     """UTF-8 text."""
 
     is_required: bool = False
-    """As for `Raw`."""
+    """As in `Raw`: whether a record without a key goes to quarantine."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def decoded(
 
 
 def with_deletes(records: DataFrame) -> DataFrame:
-    """The records, with the column that tells whether they delete the row of their key."""
+    """The records, with a column that says whether they delete the row of their key."""
     return records.withColumn(DELETED, f.col(VALUE).isNull())
 
 

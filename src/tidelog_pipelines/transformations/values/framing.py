@@ -34,7 +34,7 @@ def schema_id(raw: bytes) -> int:
 def not_examined(id: int) -> Refused:
     """The refusal of a value whose schema id was not in the records when they were examined.
 
-    A DataFrame may read its source again to decode it, and find records that are newer.
+    When a DataFrame reads its source again to decode the records, it may find newer records.
     """
     return Refused(f"schema {id} was not known when the records were examined")
 

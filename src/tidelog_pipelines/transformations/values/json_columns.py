@@ -51,7 +51,7 @@ UNFIT: Any = NotImplemented
 NOTHING: Any = ...
 """The rest of a value that is stored completely.
 
-UNFIT and NOTHING are singletons of Python, so pickling preserves them.
+UNFIT and NOTHING are Python singletons, so pickling preserves them.
 """
 EXACT_IN_DOUBLE = 2**53
 INTEGERS: dict[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
@@ -139,7 +139,7 @@ class ListOrMapColumn:
         return None, value
 
     def _store(self, values: Iterable[Any], at: Position, stored: list[Any]) -> bool:
-        """Add the elements to `stored`, until one does not fit. -> whether all elements fit."""
+        """Add elements to `stored` until one does not fit; returns whether all elements fit."""
         for one in values:
             found = None if one is None else self._fitting(one, at)
             if found is UNFIT:
@@ -165,7 +165,7 @@ def scalar(kind: DataType) -> Accept:
 
 
 def unsupported(kind: DataType) -> DataType | None:
-    """The first type within this type that cannot store JSON values, if there is one."""
+    """The first part of this type that cannot store JSON values, if there is such a part."""
     if isinstance(kind, StructType):
         found = [unsupported(field.dataType) for field in kind.fields]
         return next(filter(None, found), None)
@@ -233,7 +233,7 @@ def _double(value: Any) -> Any:
 
 
 def _float(value: Any) -> Any:
-    """The nearest 32-bit float. UNFIT unless the float, rounded to 1 to 9 digits, is the number."""
+    """The nearest 32-bit float; UNFIT unless it equals the value when rounded to 1 to 9 digits."""
     if type(value) is not float and type(value) is not int:
         return UNFIT
     try:

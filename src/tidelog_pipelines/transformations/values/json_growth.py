@@ -97,7 +97,7 @@ class Observer:
         self._object(value, self._known, self.seen, 0)
 
     def _value(self, value: Any, known: DataType | None, seen: Seen, depth: int) -> Place | None:
-        """Note a value in `seen`. -> the place of its first scalar that a column can hold."""
+        """Note a value in `seen`; returns the place of its first scalar that a column can hold."""
         self._number += 1
         if type(value) is dict:
             if depth >= DEEPEST_COLUMN or (known and not isinstance(known, StructType)):

@@ -1,4 +1,4 @@
-"""Parses JSON values with a schema registry's header, and validates them by their JSON Schema.
+"""Parses JSON values that have a registry's header, and validates them with their JSON Schema.
 
 The library jsonschema is imported only when values are validated.
 """
@@ -76,7 +76,7 @@ class ValidatingParser:
         self._validators: dict[int, Any] = {}
 
     def parse(self, raw: bytes) -> dict[str, Any]:
-        """The object after the header. Raises `Refused` unless it is valid by its schema."""
+        """The object after the header. Raises `Refused` if the schema does not allow it."""
         check_size(raw, self._limits)
         id = schema_id(raw)
         if id in self._schemas.refused:

@@ -1,4 +1,4 @@
-"""Compiles the Protobuf messages of writers to a shape and a reader of values.
+"""Compiles Protobuf messages to shapes, and to functions that read values.
 
 Invariant: no part of a message is dropped. Fields that the schema does not have are kept in their
 encoding. Protobuf's own rules apply. If a scalar field occurs twice, the last value counts. If a

@@ -154,7 +154,7 @@ def _refusing(reason: str) -> Place:
 
 
 def _into_branch(writer: Shape, table: Struct, path: str, is_fixed: bool) -> Place:
-    """Store a writer's single type in the first branch of a table's union that fits."""
+    """Store values of a writer's single type in the first branch of a table's union that fits."""
     for field in table.fields:
         try:
             inner = placing(writer, field.shape, path, is_fixed=is_fixed)
@@ -220,7 +220,7 @@ def conversion(writer: DataType, table: DataType, path: str) -> Convert | None:
 
 
 def _digits(kind: DataType) -> tuple[int, int]:
-    """The most digits of a number, and how many of them follow the decimal point."""
+    """The maximum number of digits, and how many of them follow the decimal point."""
     if isinstance(kind, DecimalType):
         return kind.precision, kind.scale
     return INTEGER_DIGITS.get(type(kind), MORE_THAN_ANY), 0

@@ -113,7 +113,7 @@ def _into_a_branch(table: Struct, writer: Shape, path: str, widens: bool) -> Str
 
 
 def _of_branches(table: Shape, writer: Struct, path: str, widens: bool) -> Shape:
-    """Extend a table's single type by the branches of a writer's union. At least one must fit."""
+    """Extend a table's single type by the branches of a writer's union. One of them must fit."""
     fits = False
     for field in writer.fields:
         try:

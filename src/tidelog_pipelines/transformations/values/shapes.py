@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 from tidelog_pipelines.transformations.values.strict_json import Refused
 
 NO_DEFAULT: Any = ...
-"""Marks a field without a default. It is a singleton of Python, so pickling preserves it."""
+"""Marks a field without a default. It is a Python singleton, so pickling preserves it."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""Parses JSON strictly (RFC 8259) and writes it again, both without loss.
+"""Parses JSON strictly (RFC 8259), and writes parsed values as JSON, without loss.
 
 Invariant: a text is parsed completely, or `Refused` with the reason. A number becomes an int, or a
 float whose shortest digits denote the same number. Any other number becomes a `Numeral`, which is
-the text itself.
+the text of the number.
 """
 
 import json
