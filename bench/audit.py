@@ -3,9 +3,10 @@
     .venv/bin/python bench/audit.py --work DIR [--rows 1000000 10000000 100000000]
 
 Each size runs in its own process with the same heap. The script first writes segments, with 128
-bytes a record, and a ledger in Parquet. This is not timed. The segments have 7 lost, 5 duplicated,
-3 reordered and 2 corrupted records, and every run must find exactly these. Memory and CPU are the
-sums for the JVM and Spark's Python workers. On a shared machine, CPU is a better measure than time.
+bytes a record, and a ledger in Parquet. The time for this is not measured. The segments have 7
+lost, 5 duplicated, 3 reordered and 2 corrupted records, and every run must find exactly these
+faults. Memory and CPU are summed over the JVM and Spark's Python workers. On a shared machine, CPU
+is a better measure than time.
 """
 
 import argparse
@@ -59,7 +60,7 @@ def main() -> int:
 
 
 def prepare(work: Path, rows: int) -> None:
-    """Write the ledger. A separate process does this, so that its Spark ends before the audit."""
+    """Write the ledger in a separate process, so that its Spark has ended when the audit begins."""
     from tidelog_pipelines.session import spark_session
     from tidelog_pipelines.settings import SparkSettings
 

@@ -32,12 +32,12 @@ _CRC, _CRC_START = 17, 21
 
 
 class Faults(NamedTuple):
-    """The planted faults, each as partition and offset."""
+    """The planted faults, each given by its partition and offset."""
 
     lost: frozenset[tuple[int, int]]
     duplicated: frozenset[tuple[int, int]]
     reordered: tuple[tuple[int, int], ...]
-    """Offsets of one partition. Each of them holds the record that belongs to the next one."""
+    """Offsets of one partition, each of which holds the record that belongs at the next offset."""
     corrupted: frozenset[tuple[int, int]]
 
 
@@ -83,9 +83,9 @@ def write_segments(directory: Path, rows: int, faults: Faults = NO_FAULTS) -> No
 
 
 def _batches(partition: int, start: int, end: int, faults: Faults) -> Iterator[bytes]:
-    """The batches of [start, end). A batch with a fault is built record by record.
+    """The batches that hold the offsets from `start` up to `end`, without `end`.
 
-    The other batches are made from the template.
+    A batch with a fault is built record by record. The other batches are made from the template.
     """
     marked = {
         offset // BATCH

@@ -1,15 +1,17 @@
-"""Measure a producer beside a consumer that reads old records which are not in the page cache.
+"""Measure a producer while a consumer reads old records that are not in the page cache.
 
     python bench/cold_reads.py [--gb N] [--seconds N] [--read-mb-per-s N] [--system NAME ...]
 
-One broker. A producer sends 1,000 records of 1 KiB per second with acks=all and linger 0, first
-alone, then while another process reads a topic of `--gb` gigabytes from its beginning. The files of
-that topic are dropped from the page cache before each pass of the reader. With `--seeks` the reader
-jumps to a random offset after every few hundred records. `--read-mb-per-s` limits the broker's
-reads from the disk (cgroup v1, needs root), as a slower disk would.
+There is one broker. A producer sends 1,000 records of 1 KiB per second with acks=all and linger 0.
+It first runs alone, and then while another process reads a topic of `--gb` gigabytes from its
+beginning. The files of that topic are dropped from the page cache before each pass of the reader.
+With `--seeks` the reader jumps to a random offset after every few hundred records.
+`--read-mb-per-s` limits the broker's reads from the disk (cgroup v1, needs root), as a slower disk
+would.
 
-The last column is the share of time in which the broker's main thread waited for the disk. For
-Tidelog this is the time in which nobody was served. It does not depend on other load.
+The last column is the share of time in which the broker's main thread waited for the disk. While
+Tidelog's main thread waits, no client is served. This share does not depend on other load on the
+machine.
 """
 
 import argparse
@@ -169,7 +171,7 @@ def latencies(bootstrap: str, seconds: float) -> list[float]:
         due = begin + number / RATE
         while (now := time.perf_counter()) < due:
             producer.poll(due - now)
-        # A late send counts from the time at which it was due.
+        # The latency of a late send counts from the time at which the send was due.
         producer.produce("live", value, on_delivery=acked(due))
         producer.poll(0)
     if producer.flush(60):
@@ -184,7 +186,7 @@ def row(name: str, taken: list[float], read: float, waits: float) -> Row:
 
 @contextmanager
 def limited(pid: int, directory: Path, mb_per_s: int) -> Iterator[None]:
-    """Limit what a process reads from the disk of this directory; 0 is no limit."""
+    """Limit the rate at which a process reads from this directory's disk; 0 means no limit."""
     if not mb_per_s:
         yield
         return

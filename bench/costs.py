@@ -1,9 +1,9 @@
-"""Print what common work costs a node, in function calls, beside the committed table.
+"""Print how many function calls common operations cost a node, and compare with the table.
 
     python bench/costs.py [--write]
 
-The table is tests/sim/costs.json, and tests/sim/test_costs.py compares with it. `--write` replaces
-it. The counts come from the simulator, so they do not depend on the machine.
+The table is tests/sim/costs.json, which tests/sim/test_costs.py also uses. `--write` replaces the
+table. The counts come from the simulator, so they do not depend on the machine.
 """
 
 import argparse

@@ -24,7 +24,7 @@ class Crowd(NamedTuple):
     name: str
     connections: int
     frames: Callable[[int], Sequence[bytes]]
-    """The frames that a client sends one after the other, by its number."""
+    """Returns the frames that the client with this number sends, one after the other."""
 
 
 def send(cluster: Cluster, crowd: Crowd) -> list[str]:

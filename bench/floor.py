@@ -3,10 +3,10 @@
     .venv/bin/python bench/floor.py --work DIR [--gigabytes 4] [--repeats 3]
 
 A process receives bytes from a connection and appends them to six files, one request after the
-other. It has no protocol and no checks. With three copies it also sends the bytes from the files,
-with `sendfile`, to two more processes that do the same. Every broker must do at least this. The
-result is the CPU of these processes for each GB that the client sent. A broker that moves records
-in this way cannot use less on this machine.
+other. It has no protocol and no checks. With three replicas it also sends the bytes from the files,
+with `sendfile`, to two more processes that do the same. Every broker must do at least this work.
+The result is the CPU of these processes for each GB that the client sent. On this machine, no
+broker that moves records in this way can use less CPU.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from memory import fill_page_cache
 
 FILES = 6
 REQUEST = 1_000_000
-"""The largest batch of the duel's producer, in bytes."""
+"""The size in bytes of the largest batch that the producer of the duel sends (see `bench/run`)."""
 
 
 def connect() -> tuple[socket.socket, socket.socket]:

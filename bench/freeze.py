@@ -1,4 +1,4 @@
-"""Measure how long a bystander waits while a node works on the longest requests of every API.
+"""Measure how long a bystander waits while a node handles the longest requests of every API.
 
     python bench/freeze.py [--largest BYTES] [--clients N] [--apis NAME ...] [--crowds]
 
@@ -6,8 +6,8 @@ The cluster has three nodes on this machine. The bystander produces small record
 node 1, one after the other. Hostile clients send node 1 the longest request that each API accepts,
 and the longest that fits a frame of `--largest` bytes, in the oldest and the newest version. The
 script prints the p50, the p99 and the longest time of the bystander for each API, slowest first,
-and the peak memory of node 1 meanwhile. At the end it prints how often a node was fenced. With
-`--crowds`, crowds of clients take the place of the longest requests.
+and the peak memory of node 1 during that time. At the end it prints how often a node was fenced.
+With `--crowds`, crowds of clients (`crowds.py`) send many requests instead of the longest ones.
 """
 
 import argparse
@@ -93,7 +93,7 @@ def send_all(cluster: Cluster, requests: list[LongRequest], clients: int) -> lis
 
 
 def forget_peak(pid: int) -> None:
-    """Let the kernel count the peak memory of a process from now on."""
+    """Reset the peak memory that the kernel records for a process."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 

@@ -1,10 +1,10 @@
 """Measure how fast `ingest` fills a table from Tidelog and from Apache Kafka, in turns.
 
-Run by `bench/run ingest`. A topic with 6 partitions and one copy is filled with records of 1 KiB,
-which have no keys, or as many as --keys gives. Then one run of the job, in its own process, reads
-all of them in each --mode. The rate is computed from the
-micro-batches, so it does not include the start of Java. The script also prints the CPU of the
-broker and of the whole job: on a shared machine this is a better measure than the rate.
+Run by `bench/run ingest`. A topic with 6 partitions and one replica is filled with records of 1
+KiB. The records have no key, or one of --keys different keys. For each --mode, one run of the job
+then reads all records in its own process. The rate is computed from the micro-batches, so it does
+not include the start of Java. The script also prints the CPU time of the broker and of the whole
+job. On a shared machine, CPU time is a better measure than the rate.
 """
 
 import argparse
@@ -39,7 +39,7 @@ BATCH = re.compile(r"^batch \d+: ([\d,]+) records in ([\d.]+) s", re.MULTILINE)
 
 
 class Kafka(KafkaCluster):
-    """Apache Kafka with the JVM options of its start script, instead of those for short tests."""
+    """Apache Kafka with the JVM options of its start script, not the options for short tests."""
 
     def java(self, main: str) -> list[str]:
         return ["java", *JVM, "-cp", f"{self.libs}/*", main]

@@ -1,7 +1,7 @@
 """Measure append, fetch and open on a log of 1 GB and (with --large) of 10 GB.
 
 Run it as `python bench/log_size.py [--large] [--dir DIRECTORY]`; the data is removed afterwards.
-Times are medians in microseconds of wall time, for the log engine alone.
+The times are medians of wall-clock time in microseconds. They cover only the log engine.
 """
 
 import argparse
@@ -71,7 +71,7 @@ Action = Callable[[], object]
 
 
 def medians_us(actions: list[Action], rounds: int) -> list[float]:
-    """The median time of each action. The actions alternate, so other load affects all alike."""
+    """The median time of each action. The actions alternate, so other load affects all of them."""
     times: list[list[int]] = [[] for _ in actions]
     for _ in range(rounds):
         for action, taken in zip(actions, times, strict=True):

@@ -1,4 +1,4 @@
-"""Measure the CPU per request of the host's loop alone, without a broker's work.
+"""Measure the CPU time per request of the host's event loop alone, without a broker.
 
     python bench/loop.py [--seconds N] [--clients N] [--window N]
 
@@ -36,7 +36,7 @@ ANSWER = LENGTH.pack(56) + bytes(56)
 
 
 class Load(NamedTuple):
-    """A request that is repeated, and the size of its answer."""
+    """A request that clients send repeatedly, and the size of its answer."""
 
     name: str
     request: bytes

@@ -1,6 +1,6 @@
-"""Measure ten thousand partitions on three nodes: creation, memory and restart.
+"""Measure creation, memory and restart with ten thousand partitions on three nodes.
 
-Run by `bench/run --measures many`, which puts the duel's modules on the path.
+Run by `bench/run --measures many`, which adds the duel's modules to the path (see `single.py`).
 """
 
 import signal
@@ -42,7 +42,7 @@ def many(system: System, add: Add, partitions: int, copies: int) -> None:
 
 
 def restart(system: System, add: Add, what: str, partitions: int, copies: int) -> None:
-    """Restart all nodes cleanly; measure until all partitions are led and in sync."""
+    """Restart all nodes cleanly; measure until all partitions have a leader and are in sync."""
     for node in system.nodes:
         system.signal(node, signal.SIGTERM)
     for child in system.children.values():

@@ -12,10 +12,10 @@ def fill_page_cache(work: Path) -> None:
     """Fill the free memory with cached files, as on a machine that has run for a while.
 
     A virtual machine may return free memory to its host. The next process that uses this memory
-    then needs more system time. In a test, writing a file to such memory took ten times the system
-    time of writing the file again. Memory that caches a file is not returned to the host, and the
-    kernel reuses it when needed. This function reads a file that is one hole, which fills the cache
-    without using the disk.
+    then needs more system time. In a test, the first write of a file to returned memory took ten
+    times the system time of the second write. Memory that caches a file is not returned to the
+    host, and the kernel reuses it when needed. This function reads a sparse file without data,
+    which fills the cache without using the disk.
 
     Before that, it writes the unwritten pages of earlier loads to the disk. If these pages exceed a
     fifth of the memory, the kernel slows writers down. The run would then measure the disk instead
@@ -34,7 +34,8 @@ def fill_page_cache(work: Path) -> None:
 def await_deletions(work: Path) -> None:
     """Wait until the files of deleted topics are gone and their blocks are free.
 
-    If the volume discards blocks at once, this takes seconds, and writes are slow meanwhile.
+    If the volume discards freed blocks immediately, deletion takes seconds, and other writes are
+    slow during that time.
     """
     while any(work.rglob("*-delete")):
         time.sleep(0.2)

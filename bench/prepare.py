@@ -1,7 +1,7 @@
 """Write a server.properties for each node of a measured cluster, and format its directory.
 
-This is not timed. The keys are those that the duel gives Apache Kafka, so both systems run with
-the same settings.
+The benchmark does not include this time. The files set the same keys as the files that the duel
+writes for Apache Kafka, so both systems run with the same settings.
 """
 
 import argparse

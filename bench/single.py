@@ -3,11 +3,11 @@
     bench/run --out results            every measure, each once
     bench/run --measures start --repeats 5 --out results
 
-The duel (a directory beside the checkout, or $DUEL) starts the systems, makes the load with
-librdkafka and prints the table. This module has the measures of a single broker, with acks=1, 6
-partitions and one replica. `--measures replicated` has three brokers and three copies, and
-`--measures many` ten thousand partitions. The systems alternate inside each repeat, with fresh data
-and a warm-up each time.
+The duel is a set of scripts in ../shared/duel or $DUEL. It starts the systems, makes the load with
+librdkafka and prints the table. This module defines the measures for a single broker, with acks=1,
+6 partitions and one replica. `--measures replicated` uses three brokers and three replicas, and
+`--measures many` uses ten thousand partitions. The systems alternate inside each repeat, with fresh
+data and a warm-up each time.
 """
 
 import argparse
@@ -72,7 +72,7 @@ def start(system: System, add: Add, _opt: argparse.Namespace) -> None:
 
 
 def timed(system: System, add: Add, opt: argparse.Namespace, size: int, copies: int) -> None:
-    """Write records of one size at full rate. With one copy, acks is 1; with more, it is all."""
+    """Write records of one size at full rate. With one replica, acks is 1; with more, it is all."""
     topic, acks = f"timed-{size}", "1" if copies == 1 else "all"
     create(system, topic, PARTITIONS, copies)
     await_deletions(opt.work / system.name)
@@ -100,7 +100,7 @@ def produce(system: System, add: Add, opt: argparse.Namespace) -> None:
 
 
 def replicated(system: System, add: Add, opt: argparse.Namespace) -> None:
-    """Measure three brokers with three copies and acks=all."""
+    """Measure three brokers with three replicas and acks=all."""
     system.start(3)
     create(system, "warm", PARTITIONS, 3)
     pump(system, "warm", KIB, "all", opt.warm / 2)
@@ -134,9 +134,9 @@ def latency(system: System, add: Add, opt: argparse.Namespace) -> None:
             "bootstrap.servers": system.bootstrap,
             "acks": "1",
             "linger.ms": 0,
-            # This is the default of the Java client. librdkafka's default is a million. A broker
-            # that handles one request of a connection at a time would then fall further and
-            # further behind.
+            # This is the default of the Java client. With librdkafka's default, a million, a broker
+            # that handles one request of a connection at a time would fall further and further
+            # behind.
             "max.in.flight.requests.per.connection": 5,
             **QUIET,
         }
@@ -185,7 +185,7 @@ MEASURES = {measure.__name__: measure for measure in (*DEFAULT, replicated, many
 
 @contextlib.contextmanager
 def alone(lock: str | None, quiet: float) -> Iterator[None]:
-    """Hold the machine's lock, if there is one, and wait until the machine is quiet."""
+    """Hold the lock file, if one is given, and wait until the machine is quiet."""
     with open(lock or os.devnull, "a") as handle:
         if lock:
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -217,7 +217,7 @@ def options() -> argparse.Namespace:
 
 
 class Results:
-    """All values of a run. Each value is saved at once, in results.json and as results.md."""
+    """All values of a run. Each value is saved at once, in results.json and results.md."""
 
     def __init__(self, out: Path, systems: list[System], about: dict[str, object]) -> None:
         self.out, self.names, self.about = out, [system.name for system in systems], about
@@ -277,7 +277,7 @@ def main() -> int:
                 try:
                     with alone(opt.lock, opt.quiet):
                         MEASURES[measure](system, results.recorder(measure, system), opt)
-                except Exception as problem:  # a failure is a result, and the other measures run
+                except Exception as problem:  # a failure is recorded, and the other measures run
                     results.failed(f"{system.name}, {measure}: {type(problem).__name__}: {problem}")
                 finally:
                     system.stop()
