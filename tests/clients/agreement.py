@@ -10,9 +10,9 @@ UNKNOWN_SERVER_ERROR = -1
 def agrees(kafka: Any, ours: Any) -> bool:
     """Whether the two answers are equal, apart from the three differences below.
 
-    If Kafka answers UNKNOWN_SERVER_ERROR (an unexpected exception), Tidelog may answer any error.
-    Tidelog may send an error message where Kafka sends none. If a Produce fails, the log start
-    offset may be -1 or 0, because Kafka's value depends on how far it processed the request.
+    If Kafka answers UNKNOWN_SERVER_ERROR (an unexpected exception), Tidelog may answer with any
+    error. Tidelog may send an error message where Kafka sends none. If a Produce fails, the log
+    start offset may be -1 or 0, because Kafka's value depends on how far it processed the request.
     """
     if isinstance(kafka, dict) and isinstance(ours, dict):
         if kafka.keys() != ours.keys():

@@ -1,4 +1,4 @@
-"""Builds and reads record batches, valid and invalid ones, without the broker's own code."""
+"""Builds and reads valid and invalid record batches, without the broker's own code."""
 
 import struct
 import zlib
@@ -56,7 +56,7 @@ class Batch:
     last_offset_delta: int | None = None
     count: int | None = None
     payload: bytes | None = None
-    """The bytes after the header, if they differ from the plain records (compressed, garbage)."""
+    """The bytes after the header, if they are compressed or garbage instead of plain records."""
 
     def encode(self) -> bytes:
         payload = self.payload

@@ -31,7 +31,7 @@ def save(api: str, case: str, transcripts: dict[int, Transcript]) -> None:
 
 
 def _pretty(known: dict[str, dict[str, Transcript]]) -> str:
-    """JSON with one answer per line, so that a changed answer is one changed line."""
+    """JSON with one answer per line, so that a diff has one line per changed answer."""
     cases = []
     for case, by_range in known.items():
         ranges = []

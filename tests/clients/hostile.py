@@ -70,7 +70,7 @@ def log_lines_about(broker: Broker, peer: str) -> list[str]:
 
 
 def await_room_in_the_log(broker: Broker) -> None:
-    """Wait for a second with few log lines, because the broker omits similar lines over a limit."""
+    """Wait until the broker logs little, because it omits similar lines if it logs too many."""
 
     def is_quiet() -> bool:
         second = time.strftime("%H:%M:%S")

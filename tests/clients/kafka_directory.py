@@ -28,7 +28,7 @@ CHECKPOINTS = (
 
 
 def fill(broker: ApacheKafka) -> None:
-    """Write several segments with every codec, idempotent producers, a commit and an abort."""
+    """Write records with every codec, and one committed and one aborted transaction."""
     create(
         broker,
         TOPIC,

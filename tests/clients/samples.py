@@ -40,5 +40,5 @@ NULL_HEADER = sample(9, b"null header", b"v", ("nothing", None), ("after", b"x")
 
 
 def numbered(count: int, size: int = 100) -> list[bytes]:
-    """Values that contain their position."""
+    """Values that each contain their own position."""
     return [f"{number:09}".encode().ljust(size, b".") for number in range(count)]

@@ -1,4 +1,4 @@
-"""Kafka's messages as plain dicts, encoded by the schemas in Apache Kafka's own jar.
+"""Kafka's messages as plain dicts, encoded according to the schemas in Apache Kafka's own jar.
 
 This code shares nothing with the broker under test. Decoding is strict: a response that is too
 short, too long or badly tagged is an error. Encoding is lax on purpose: None becomes null even

@@ -1,7 +1,7 @@
 """The systems under test: one broker as a process on 127.0.0.1, which a test can kill and restart.
 
-Tidelog and Apache Kafka take the same server.properties. A test can therefore be checked against
-Apache Kafka unchanged.
+Tidelog and Apache Kafka take the same server.properties. The same test can therefore also run
+against Apache Kafka.
 """
 
 import base64
@@ -23,7 +23,7 @@ from tidelog.clusters.free_ports import PortBlock, is_free
 HOST = "127.0.0.1"
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120
-"""If a test waits longer than this many seconds, it fails. The limit does not measure speed."""
+"""If a test waits longer than this many seconds, it fails. The limit is not a test of speed."""
 
 
 def free_block() -> PortBlock:
@@ -77,7 +77,8 @@ class Broker:
             "share.coordinator.state.topic.replication.factor": 1,
             "share.coordinator.state.topic.min.isr": 1,
             "group.initial.rebalance.delay.ms": 0,
-            # Tests write records with timestamps of years ago, which retention must not delete.
+            # Tests write records whose timestamps are years old. Retention must not delete these
+            # records.
             "log.retention.check.interval.ms": 86_400_000,
             **(properties or {}),
         }
@@ -121,7 +122,7 @@ class Broker:
         """Start the broker without waiting for it."""
         assert self.process is None or self.process.poll() is not None, "it runs already"
         argv = self.serve_argv()
-        if shutil.which("setpriv"):  # the broker dies with the tests
+        if shutil.which("setpriv"):  # kill the broker when the tests end
             argv = ["setpriv", "--pdeathsig", "KILL", *argv]
         with self.log.open("ab") as out:
             self.process = subprocess.Popen(
@@ -178,7 +179,7 @@ class Broker:
     def connect(self, timeout: float = PATIENCE) -> Wire:
         return Wire(self.address, self.schemas, timeout)
 
-    # -- state -------------------------------------------------------------------------------------
+    # -- the state of the process ------------------------------------------------------------------
 
     def log_text(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""

@@ -117,7 +117,7 @@ class Talk:
             self.connection.close()
             self.connection = None
 
-    # -- requests ----------------------------------------------------------------------------------
+    # -- requests in the version under test --------------------------------------------------------
 
     def ask(self, body: Answer | None = None, only: Callable[[Answer], Any] | None = None) -> Any:
         """Send a request in the version under test, record the answer, and return it unchanged."""
@@ -150,7 +150,7 @@ class Talk:
         self.note(CLOSED if answer is None else "answered")
         self.hang_up()
 
-    # -- preparation -------------------------------------------------------------------------------
+    # -- preparation of topics, and checks ---------------------------------------------------------
 
     def name(self) -> str:
         """A topic name that is the same in every run."""

@@ -19,7 +19,7 @@ from tests.clients.talk import SETUP, Talk, Topic, fetching
 from tests.clients.wire import Wire
 
 MAX_FRAME = 104_857_600
-"""socket.request.max.bytes, Kafka's default."""
+"""Kafka's default for socket.request.max.bytes."""
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def is_hung_up_on(broker: Broker, data: bytes) -> None:
     tells_once(broker, peer)
 
 
-# -- below the messages ----------------------------------------------------------------------------
+# -- bytes that are not a valid request ------------------------------------------------------------
 
 STRANGERS = {
     "http": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -195,7 +195,7 @@ def test_lying_lengths(victim: Broker, bystander: Bystander, schemas: Schemas, l
 def test_requests_with_flipped_bytes(
     victim: Broker, bystander: Bystander, schemas: Schemas, seed: int
 ) -> None:
-    """Sends a request of every API and version in which a few bytes were changed."""
+    """Sends a request of every API and version, each with a few changed bytes."""
     dice = random.Random(seed)
     memory = Memory(victim)
     # This includes requests that change the cluster, but not those that would stop it.
@@ -237,7 +237,7 @@ def sample_body(schemas: Schemas, api: str, version: int) -> dict[str, object]:
     return filled(schemas.request(api).body)
 
 
-# -- bad batches -----------------------------------------------------------------------------------
+# -- invalid record batches ------------------------------------------------------------------------
 
 
 def test_a_storm_of_bad_batches_leaves_the_log_as_it_was(
@@ -248,7 +248,7 @@ def test_a_storm_of_bad_batches_leaves_the_log_as_it_was(
         accepted = 0
         for _ in range(500):
             bad = bytearray(good)
-            # Do not change the base offset and the leader epoch: the broker overwrites both.
+            # Do not change the base offset or the leader epoch, because the broker overwrites both.
             place = dice.choice([*range(8, 12), *range(16, len(bad))])
             bad[place] ^= 1 << dice.randrange(8)
             answer = wire.ask("Produce", SETUP["Produce"], producing(topic, bytes(bad)))
@@ -269,7 +269,7 @@ def producing(topic: Topic, records: bytes | None) -> dict[str, object]:
     }
 
 
-# -- too many, too slow, disconnected --------------------------------------------------------------
+# -- clients that are too many, too slow or disconnected -------------------------------------------
 
 
 def test_ten_thousand_idle_connections(victim: Broker, bystander: Bystander) -> None:

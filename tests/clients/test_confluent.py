@@ -1,4 +1,4 @@
-"""confluent-kafka: records are read back unchanged, with any settings."""
+"""confluent-kafka: records are read back unchanged, whatever the client's settings are."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The files have Kafka's format: Kafka reads ours, and our log engine reads Kafka's."""
+"""The log files have Kafka's format: Kafka reads our files, and we read Kafka's files."""
 
 import re
 import shutil
@@ -34,7 +34,7 @@ def write(log: PartitionLog, batch: bytes, origin: AppendOrigin = AppendOrigin.C
 
 
 def fill(log: PartitionLog) -> list[bytes]:
-    """Write every codec, an idempotent producer and an aborted transaction; return the values."""
+    """Append batches with every codec, and an aborted transaction; return the values."""
     values = []
     for number in range(60):
         records = []
@@ -157,7 +157,7 @@ def test_apache_kafka_serves_what_our_engine_wrote(
 def test_our_engine_opens_what_apache_kafka_wrote(kafka: ApacheKafka, tmp_path: Path) -> None:
     kafka_directory.make(kafka, tmp_path / "made")
     for how in ("stopped", "killed"):
-        # tests/unit/log/test_kafka_data.py checks such directories in detail.
+        # tests/unit/log/test_kafka_data.py checks directories of Apache Kafka in detail.
         root = tmp_path / "made" / how
         directory = LogDirectory(RealDisk(root), SeededDice(0))
         topic_id = directory.topic_id(ORDERS)

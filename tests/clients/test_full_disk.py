@@ -1,6 +1,6 @@
 """If the disk is full, the broker refuses writes with Kafka's error, or stops as Kafka does.
 
-No acknowledged record is lost, and the broker serves again when there is space.
+No acknowledged record is lost, and the broker serves clients again when there is space.
 """
 
 import os
@@ -17,7 +17,7 @@ from tests.clients.systems import Broker
 
 FREE = 4 << 20
 SpaceRunsOut = Callable[[Broker], Callable[[], None]]
-"""A function that uses up the disk space of a running broker. It returns one that frees it."""
+"""A function that fills a running broker's disk, and returns a function that frees the space."""
 
 
 @contextmanager

@@ -34,7 +34,7 @@ QUICK = {"session_timeout_ms": 6000, "heartbeat_interval_ms": 200}
 
 
 def until(ready: Callable[[], bool], consumers: list[Consumer]) -> None:
-    """Poll these members until the condition holds; a member that is not polled would leave."""
+    """Poll these members until the condition holds. Unpolled members would leave the group."""
     deadline = time.monotonic() + PATIENCE
     while not ready():
         assert time.monotonic() < deadline, [c.assignment() for c in consumers]

@@ -1,4 +1,4 @@
-"""The metadata log has Kafka's format: we read Kafka's, and Kafka's tool reads ours."""
+"""The metadata log has Kafka's format. We read Kafka's log, and Kafka's tool reads our log."""
 
 import dataclasses
 import json

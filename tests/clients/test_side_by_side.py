@@ -1,7 +1,7 @@
 """Tidelog and Apache Kafka get the same random requests and must give the same answers.
 
-The golden answers of `test_wire_parity` cover hand-written cases; this test covers random ones. A
-failure prints its seed, its step and the request. Add that request to `test_wire_parity`.
+The golden answers of `test_wire_parity` cover hand-written cases; this test covers random requests.
+A failure prints its seed, its step and the request. Add that request to `test_wire_parity`.
 """
 
 import json
@@ -26,12 +26,13 @@ TOPICS: dict[str, dict[str, object]] = {
     "compacted": {"cleanup.policy": "compact"},
 }
 PARTITIONS = (0, 1, 5)
-"""The last partition does not exist."""
+"""Partition 5 does not exist."""
 
 PROPERTIES = {
     "group.min.session.timeout.ms": 1000,
-    # The records have timestamps of years ago. Apache Kafka first checks retention half a minute
-    # after its start, whatever the configured interval is.
+    # The timestamps of the records are years old, so retention would delete the records. A long
+    # check interval would not prevent that in Apache Kafka, which first checks half a minute after
+    # its start.
     "log.retention.ms": -1,
 }
 
@@ -55,7 +56,7 @@ def brokers(
 
 
 class Both:
-    """Sends the same requests to both systems, with the topic ids and members of each system."""
+    """Sends the same requests to both systems, each with that system's topic ids and member ids."""
 
     def __init__(self, brokers: list[Broker], seed: int) -> None:
         self.seed, self.steps = seed, 0
@@ -111,7 +112,7 @@ def by(outer: str, name: str, inner: str, index: str) -> Callable[[Answer], Any]
     return ordered
 
 
-# -- logs ------------------------------------------------------------------------------------------
+# -- requests about logs ---------------------------------------------------------------------------
 
 
 def some_topics(dice: Random, most: int = 2) -> list[int]:
@@ -272,7 +273,7 @@ LOG_MOVES = (
 )
 
 
-# -- groups ----------------------------------------------------------------------------------------
+# -- requests of group members ---------------------------------------------------------------------
 
 
 def someone(dice: Random, both: Both, group: str) -> list[tuple[str, int]]:
@@ -356,7 +357,7 @@ def ask_about_a_group(dice: Random, both: Both) -> None:
 GROUP_MOVES = (join, join, as_a_member, as_a_member, as_a_member, ask_about_a_group)
 
 
-# -- the tests -------------------------------------------------------------------------------------
+# -- the tests of this module ----------------------------------------------------------------------
 
 
 def converse(both: Both, moves: tuple[Callable[[Random, Both], None], ...]) -> None:

@@ -1,4 +1,4 @@
-"""Tidelog gives the answers of Apache Kafka, for every API in every version that both support.
+"""Tidelog gives the same answers as Apache Kafka, in every API and version that both support.
 
 The answers of Apache Kafka are in golden/, recorded with
 
@@ -122,7 +122,7 @@ def test_speaks_the_versions_that_kafka_speaks(
     advertised: dict[int, tuple[int, int]],
     request: pytest.FixtureRequest,
 ) -> None:
-    """Clients' APIs have all of Kafka's versions; the other APIs have a part of Kafka's range."""
+    """Tidelog has all of Kafka's versions of clients' APIs, and some versions of the other APIs."""
     spoken = {schemas.apis[key]: list(versions) for key, versions in sorted(advertised.items())}
     path = golden.DIRECTORY / "versions.json"
     if request.config.getoption("--record-golden"):

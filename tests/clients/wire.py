@@ -39,7 +39,7 @@ class Wire:
         host, port = self.socket.getsockname()[:2]
         return f"{host}:{port}"
 
-    # -- frames ------------------------------------------------------------------------------------
+    # -- sending and receiving frames --------------------------------------------------------------
 
     def send_frame(self, frame: bytes) -> None:
         self.socket.sendall(struct.pack(">i", len(frame)) + frame)
@@ -65,7 +65,7 @@ class Wire:
         """Wait until the broker closes the connection or sends a byte; True if it was closed."""
         return self._receive(1) is None
 
-    # -- requests ----------------------------------------------------------------------------------
+    # -- requests and responses --------------------------------------------------------------------
 
     def header(self, api: str, version: int) -> bytes:
         self.correlation += 1

@@ -99,7 +99,7 @@ def same_resource_twice(t: Talk) -> None:
     t.ask({"resources": []})
 
 
-# -- AlterConfigs: replaces everything -------------------------------------------------------------
+# -- AlterConfigs, which replaces all overrides ----------------------------------------------------
 
 
 def alter(t: Talk, kind: int, name: str, configs: dict[str, Any], **fields: Any) -> None:
@@ -123,7 +123,7 @@ def overrides(t: Talk, name: str) -> None:
 
 
 def settle(t: Talk, name: str, key: str, value: str | None) -> None:
-    """Wait until the broker shows this override, because it answers before it applies a change."""
+    """Wait until the broker returns this override; it answers before it applies a change."""
     body = {
         "resources": [{"resourceType": TOPIC, "resourceName": name, "configurationKeys": [key]}]
     }

@@ -181,7 +181,7 @@ def topic_recreated(t: Talk) -> None:
     t.ask(fetching([(old, [at(0)])]))
 
 
-# -- sessions --------------------------------------------------------------------------------------
+# -- fetch sessions --------------------------------------------------------------------------------
 
 
 def continuing(session: int, epoch: int, *wanted: Any, **fields: Any) -> dict[str, Any]:
@@ -192,9 +192,9 @@ def continuing(session: int, epoch: int, *wanted: Any, **fields: Any) -> dict[st
 def session(t: Talk) -> None:
     topic = filled(t, 2)
     session = t.ask(continuing(0, 0, (topic, [at(0), at(6, 1)])))["sessionId"]
-    t.ask(continuing(session, 1, (topic, [at(6)])))  # nothing new
+    t.ask(continuing(session, 1, (topic, [at(6)])))  # there are no new records
     t.produce(topic, THREE, partition=1)
-    t.ask(continuing(session, 2))  # only changed partitions
+    t.ask(continuing(session, 2))  # returns only changed partitions
     t.ask(continuing(session, 3, (topic, [at(9, 1)])))
     forgotten = {"topic": topic.name, "topicId": topic.id, "partitions": [1]}
     t.produce(topic, THREE, partition=1)

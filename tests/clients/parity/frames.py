@@ -17,7 +17,7 @@ def header(key: int, version: int, client: bytes | None = b"parity", tags: bytes
 
 @case("ApiVersions", highest=0)
 def future_api_versions(t: Talk) -> None:
-    """The broker answers an unknown version in version 0, with the versions that it supports."""
+    """If the version is unknown, the broker answers in version 0 and lists its own versions."""
     for version in (5, 99, 32767):
         t.wire.correlation = 1
         t.wire.send_frame(header(18, version, tags=b"\0") + b"\x07future\x041.0\0")
@@ -40,7 +40,7 @@ def unknown_api_keys(t: Talk) -> None:
 
 @case("ApiVersions", highest=0)
 def inter_broker_apis_on_the_client_listener(t: Talk) -> None:
-    for key in (52, 53, 54, 58, 59, 62, 63):  # Vote to BrokerHeartbeat
+    for key in (52, 53, 54, 58, 59, 62, 63):  # from Vote (52) to BrokerHeartbeat (63)
         t.send(header(key, 0, tags=b"\0") + bytes(64))
 
 
@@ -138,7 +138,7 @@ def null_topics_in_version_0(t: Talk) -> None:
 
 @case("Produce")
 def records_length_lies(t: Talk) -> None:
-    """The frame is cut, so it ends before the records that it announces."""
+    """The frame is too short for the length of the records that it announces."""
     topic = t.topic()
     frame = t.wire.frame("Produce", t.version, _produce(topic, Batch().encode()))
     for missing in (1, 20, 80):
@@ -204,7 +204,7 @@ CLIENT_APIS = frozenset(
 
 @case("Metadata", highest=0)
 def answers_in_the_order_asked(t: Talk) -> None:
-    """Pipelined requests on one connection are answered in order, although the first is slow."""
+    """Pipelined requests on one connection are answered in order, even if the first is slow."""
     topic = t.topic()
     slow = fetching([(topic, [{"partition": 0, "fetchOffset": 0}])], minBytes=1, maxWaitMs=300)
     frames = [t.wire.frame("Fetch", 11, slow)]

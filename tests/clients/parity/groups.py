@@ -8,7 +8,7 @@ from tests.clients.parity import case
 from tests.clients.talk import PATIENCE, Talk, Topic
 
 RETRIABLE = (14, 15, 16)
-"""The coordinator is loading, not available or has moved, so the client retries."""
+"""Errors after which a client retries: the coordinator is loading, unavailable or elsewhere."""
 NOWHERE = UUID("00000000-0000-0000-0000-0000deadbeef")
 
 
@@ -308,7 +308,7 @@ def fetches_offsets_of_many(t: Talk) -> None:
     t.ask({"groups": []})
 
 
-# -- administration --------------------------------------------------------------------------------
+# -- listing, describing and deleting groups -------------------------------------------------------
 
 
 @case("DescribeGroups")

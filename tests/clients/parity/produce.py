@@ -47,7 +47,7 @@ def offer(t: Talk, *batches: Batch | bytes, **configs: object) -> Topic:
     return topic
 
 
-# -- acks and addresses ----------------------------------------------------------------------------
+# -- acks, topics and partitions -------------------------------------------------------------------
 
 
 @case("Produce")
@@ -140,7 +140,7 @@ def too_few_in_sync_replicas(t: Talk) -> None:
         t.ask(producing(topic, Batch().encode(), acks))
 
 
-# -- bad batches -----------------------------------------------------------------------------------
+# -- batches that are refused ----------------------------------------------------------------------
 
 
 @case("Produce")
@@ -240,7 +240,7 @@ def nonzero_base_offset(t: Talk) -> None:
     t.look(offer(t, Batch(base_offset=2**62)))
 
 
-# -- timestamps ------------------------------------------------------------------------------------
+# -- timestamps of records -------------------------------------------------------------------------
 
 
 @case("Produce")
@@ -284,7 +284,7 @@ def log_append_time_ignores_the_clients_clock(t: Talk) -> None:
         t.ask(producing(topic, Batch(base_timestamp=base).encode()))
 
 
-# -- sizes -----------------------------------------------------------------------------------------
+# -- batches that are too large --------------------------------------------------------------------
 
 
 @case("Produce")
@@ -298,7 +298,7 @@ def max_message_bytes(t: Talk) -> None:
         t.ask(producing(topic, batch.encode()))
 
 
-# -- compression -----------------------------------------------------------------------------------
+# -- compressed batches ----------------------------------------------------------------------------
 
 
 @case("Produce")

@@ -46,7 +46,7 @@ def same_topic_twice(t: Talk) -> None:
 @case("Metadata", lowest=4)
 def unknown_topic(t: Talk) -> None:
     name = t.name()
-    for _ in range(2):  # the first request does not create the topic
+    for _ in range(2):  # the first request must not create the topic
         t.ask({"topics": [{"name": name, "topicId": ZERO}], "allowAutoTopicCreation": False})
 
 
