@@ -14,7 +14,7 @@ from tidelog.testing import Cluster, NodeProcess, NodeStuck
 STEADY = {"broker.session.timeout.ms": "30000", "auto.leader.rebalance.enable": "false"}
 """Properties of a Tidelog cluster that is compared with Kafka.
 
-With the long session, a busy machine causes no election. Apache Kafka's cluster keeps the short
+The long session prevents elections on a busy machine. The cluster of Apache Kafka has a short
 session, because Kafka detects a dead broker only when the session expires.
 """
 
@@ -26,7 +26,7 @@ class KafkaNode(NodeProcess):
 
     def start(self) -> None:
         argv = [*self._cluster.java("kafka.Kafka"), str(self.config)]
-        if shutil.which("setpriv"):  # the broker dies with the tests
+        if shutil.which("setpriv"):  # kill the broker when the tests end
             argv = ["setpriv", "--pdeathsig", "KILL", *argv]
         self._process = self.spawn(argv)
         self.is_paused = False

@@ -27,14 +27,15 @@ This number is small because a restarting node opens every existing log.
 MADE = (ErrorCode.none, ErrorCode.topic_already_exists)
 """The error codes after which the topic exists.
 
-A test requests each name once. If the controller is lost or slow, the broker repeats the request.
-The first attempt may already have created the topic.
+TOPIC_ALREADY_EXISTS is one of them, although a test requests each name once. If the controller is
+lost or slow, the broker repeats the request, and the first attempt may have created the topic.
 """
 
 
 def create_topic(cluster: Cluster, name: str, node: NodeId | None = None) -> CreatableTopicResult:
     """Send one CreateTopics and return its result; raise NodeStuck if no node answers."""
-    # With a configuration, a topic has several metadata records, so a partial creation is visible.
+    # With a configuration, a topic has several metadata records, so a test can detect a partial
+    # creation.
     config = CreatableTopicConfig(name="retention.ms", value="60000")
     topic = CreatableTopic(
         name=name,

@@ -56,7 +56,7 @@ def normalized(lines: list[str]) -> list[str]:
 
 
 class Newcomer:
-    """A user in a directory with the two commands of a checkout, on a machine with free ports."""
+    """A user in a directory with the commands `tidelog` and `test`, and with free ports."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

@@ -32,7 +32,7 @@ ROLLING_RESTART = "rolling restart"
 
 
 class Faults:
-    """The faults of one run, counted by kind. `cluster` must be created with network faults."""
+    """The faults of one run, counted by kind. `cluster` needs network_faults=True."""
 
     def __init__(
         self, cluster: Cluster, topic: str, rng: random.Random, hold_seconds: float
@@ -62,7 +62,8 @@ class Faults:
     def mix(self) -> None:
         """Begin two or three faults in quick succession, and repair them in random order."""
         strikes = self._rng.choices(STRIKES, k=self._rng.choice((2, 2, 3)))
-        # Find all victims before the first fault, because afterwards no node may answer.
+        # Find all victims before the first fault, because after it there may be no node left that
+        # answers.
         victims = [self._find(strike.role) for strike in strikes]
         repairs = []
         for strike, victim in zip(strikes, victims, strict=True):
@@ -82,7 +83,7 @@ class Faults:
         self.happened[ROLLING_RESTART] += 1
 
     def await_whole(self) -> None:
-        """Wait until all nodes are ready and all replicas in sync."""
+        """Wait until all nodes are ready and all replicas are in sync."""
         for node in self._cluster.nodes.values():
             node.await_ready()
         for partition, one in self._cluster.topics()[self._topic].items():
@@ -112,7 +113,7 @@ class Faults:
         return self._cluster.heal
 
     def _cut(self, node: NodeId) -> None:
-        """Cut a node off from the other nodes, or also from clients, or in one direction only."""
+        """Cut a node off from the other nodes, from nodes and clients, or in one direction only."""
         others = [other for other in self._cluster.nodes if other != node]
         match self._rng.randrange(4):
             case 0:

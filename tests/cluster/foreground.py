@@ -1,4 +1,4 @@
-"""Runs `tidelog up` in the foreground, as in a terminal, and other commands beside it."""
+"""Runs `tidelog up` in the foreground, as in a terminal, and runs other commands meanwhile."""
 
 import json
 import signal
@@ -17,7 +17,7 @@ TIDELOG = [sys.executable, "-m", "tidelog.cli.main"]
 
 
 class Up:
-    """A `tidelog up` in the foreground."""
+    """A `tidelog up` that runs in the foreground."""
 
     def __init__(
         self, directory: Path, port: int, brokers: int = 1, options: Sequence[str] = ()
@@ -56,7 +56,7 @@ class Up:
 
 
 def await_seen(look: Callable[[], T], is_wanted: Callable[[T], bool]) -> T:
-    """Repeat `look` until its result is wanted; return that result. AssertionErrors are ignored."""
+    """Repeat `look` until `is_wanted` accepts its result; ignore AssertionErrors until then."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:

@@ -36,7 +36,7 @@ class FrozenDisk:
 
 @contextmanager
 def disk_that_can_hang(directory: Path, image: Path, size: int) -> Iterator[FrozenDisk | None]:
-    """A disk that can hang; None if this process may not mount one."""
+    """A disk that can hang; None if this process is not allowed to mount one."""
     directory.mkdir(parents=True)
     disk = None
     if os.geteuid() == 0:

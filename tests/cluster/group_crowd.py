@@ -156,7 +156,7 @@ class Member:
             raise AssertionError(f"member {self.number}: {error.name}")
         return False
 
-    # -- the wire ----------------------------------------------------------------------------------
+    # -- connections and requests ------------------------------------------------------------------
 
     async def _find_coordinator(self) -> None:
         self._turn += 1

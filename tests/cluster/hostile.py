@@ -16,7 +16,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.testing import Cluster
 
 PATIENCE = 240
-"""If a test waits longer than this many seconds, it fails. The limit does not measure speed."""
+"""If a test waits longer than this many seconds, it fails. The limit is not a test of speed."""
 
 BYSTANDER = "bystander"
 TOPICS, PARTITIONS = 4, 50

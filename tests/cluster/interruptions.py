@@ -48,8 +48,8 @@ def interrupted(
 ) -> Iterator[str]:
     """Start `up`, and interrupt it after this many log lines; yield the lines.
 
-    If a broker is ready before that line, `up` gets Ctrl-C instead of the interruption. A ready
-    broker may have written records, so only a controlled shutdown of it counts as clean.
+    If a broker is ready before that line, `up` gets Ctrl-C instead. A ready broker may have written
+    records, so its stop is clean only after a controlled shutdown.
     """
     up = subprocess.Popen(
         [*TIDELOG, "up", "--verbose", "--dir", str(directory), "--port", str(port)],

@@ -1,4 +1,4 @@
-"""A producer of numbered records that keeps every acknowledgement, also if the broker crashes."""
+"""A producer of numbered records that remembers acknowledgements, even if the broker crashes."""
 
 import struct
 import threading
@@ -15,7 +15,7 @@ NUMBER = struct.Struct(">iq")
 
 @dataclass
 class NumberedLoad:
-    """Writes values (producer, 0), (producer, 1), ... to one partition, and keeps the acks."""
+    """Writes values (producer, 0), (producer, 1), ... to one partition, and remembers the acks."""
 
     broker: Broker
     topic: str

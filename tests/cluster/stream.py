@@ -1,7 +1,7 @@
 """An idempotent acks=all producer at full rate; record n of a partition must get offset n.
 
-No other producer writes to the topic. If a record gets another offset, a record was therefore lost
-or duplicated.
+No other producer writes to the topic. If a record gets another offset, some record was therefore
+lost or duplicated.
 
 Some acknowledgements have no offset. This happens if a broker refuses a batch because it no longer
 leads, and then leads again and accepts the next batch. From the sequence numbers, librdkafka
@@ -47,7 +47,7 @@ class Stream:
         self.strays: list[str] = []
         """Acknowledgements that came out of order or have an unexpected offset."""
         self.without_offset = 0
-        """The number of records that were acknowledged without an offset (see above)."""
+        """The number of records that were acknowledged without an offset (explained at the top)."""
         self.failed: list[str] = []
         self._gaps = [0.0] * partitions
         self._last_acks = [time.monotonic()] * partitions

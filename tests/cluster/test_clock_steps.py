@@ -1,4 +1,4 @@
-"""The clocks of real processes are set by hours, in both directions, while records are written."""
+"""The clocks of real processes are moved by hours, forward and back, while records are written."""
 
 import time
 from pathlib import Path

@@ -43,7 +43,7 @@ def await_agreement(cluster: Cluster, names: list[str]) -> Layout:
 
 
 def assert_whole(cluster: Cluster, layout: Layout) -> None:
-    """Every topic has all of its partitions, and each replica has its directory on disk."""
+    """Assert that every topic has all of its partitions, and each replica its directory on disk."""
     directories = []
     for name, partitions in layout.items():
         assert sorted(partitions) == list(range(PARTITIONS)), name
@@ -57,7 +57,7 @@ def assert_whole(cluster: Cluster, layout: Layout) -> None:
 
 
 def create_in_time(cluster: Cluster, name: str) -> None:
-    """Create a topic; retry if a slow machine exceeds the timeout of the request."""
+    """Create a topic; retry if the request times out because the machine is slow."""
     cluster.wait_for(
         lambda: True if create_topic(cluster, name).error_code in MADE else None, f"topic {name}"
     )
@@ -137,7 +137,7 @@ def test_without_a_majority_changes_are_refused_and_with_one_they_go_on(tmp_path
         refused = create_topic(cluster, "with-one")
         assert refused.error_code is ErrorCode.request_timed_out
         assert "majority of the controllers" in (refused.error_message or "")
-        # Known topics are still served.
+        # Existing topics are still listed.
         assert {"with-three", "with-two"} <= set(cluster.topics())
         cluster.start(2)
         create_in_time(cluster, "with-two-again")

@@ -18,7 +18,7 @@ from tidelog.model.replication_events import REPLICATION_EVENTS
 from tidelog.testing import Cluster
 
 BROKERS = 4
-"""One of four brokers has no other role, so `follower` always finds a broker."""
+"""At most three brokers are the active controller or a leader, so `follower` finds another one."""
 
 PROPERTIES = {"tidelog.replication.events.enable": "true", "broker.session.timeout.ms": "60000"}
 
@@ -41,7 +41,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def impatient_cluster() -> Iterator[Cluster]:
-    """A cluster in which a paused replica leaves the ISR as stuck, before its broker is fenced."""
+    """A cluster in which a paused replica leaves the ISR before its broker is fenced."""
     with running({**PROPERTIES, "replica.lag.time.max.ms": "1500"}) as cluster:
         yield cluster
 

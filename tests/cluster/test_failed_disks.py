@@ -86,7 +86,7 @@ def explained(cluster: Cluster, topic: str) -> str:
 def test_f33_one_of_two_log_directories_fails_and_the_other_serves_on(
     tmp_path: Path, leads: bool
 ) -> None:
-    """If the test does not run as root, a limit applies to all files, so both directories fail."""
+    """Without root, the test limits the size of all files instead, so both directories fail."""
     first, second = tmp_path / "2" / "data", tmp_path / "second"
     own = {2: {"log.dirs": f"{first},{second}"}}
     # With a long session, a slow machine causes no election. Only the failed disk can cause one.

@@ -23,7 +23,7 @@ LAG_MS = 2_000
 LAG_ONLY = {"replica.lag.time.max.ms": str(LAG_MS), "broker.session.timeout.ms": "60000"}
 LEAVES_MS = 1.5 * LAG_MS
 RETURNS_MS = 1_000
-"""The longest time until a replica that has caught up is in the in-sync set again."""
+"""The longest time between catching up and being in the in-sync set again."""
 SLACK_MS = 4_000
 """Additional time for a busy machine."""
 PATIENT_MS = 10_000
@@ -69,9 +69,9 @@ def lag_of(cluster: Cluster, topic: str, node: NodeId) -> int | None:
 
 
 def under_replicated(cluster: Cluster, asked: Iterable[NodeId]) -> str:
-    """The output of the command if it asks these nodes.
+    """The output of `topics --describe --under-replicated-partitions`, which asks only these nodes.
 
-    For a paused node, it would wait a minute.
+    If the command asked a paused node, it would wait a minute.
     """
     bootstrap = ",".join(f"127.0.0.1:{cluster.port(node)}" for node in asked)
     where = ("--bootstrap-server", bootstrap)

@@ -44,7 +44,10 @@ def read_all(broker: Broker, topic: str) -> Found:
 
 
 def check(found: Found, load: NumberedLoad, *, once: bool) -> None:
-    """Every acknowledged record is at its offset; with `once`, records are unique and in order."""
+    """Assert that every acknowledged record is at its offset.
+
+    With `once`, also assert that records are unique and in order.
+    """
     lost = [
         number for number, offset in load.acked.items() if found[offset] != (load.producer, number)
     ]
@@ -99,7 +102,7 @@ def test_killed_while_it_recovers(
         broker.kill()
         for turn in range(kills):
             broker.launch()
-            time.sleep(0.03 * turn)  # before, during or after the recovery
+            time.sleep(0.03 * turn)  # kill before, during or after the recovery
             broker.kill()
         broker.start()
         load.await_acks(20)

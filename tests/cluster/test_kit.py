@@ -31,7 +31,7 @@ def pytest_run(directory: Path, source: str, *options: str) -> subprocess.Comple
     """Run a test file as a user's project does, with the plugin but without our pytest settings."""
     (directory / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
     (directory / "test_it.py").write_text(source)
-    # Use a separate directory, because pytest would remove, or warn of, the files of earlier runs.
+    # Use a separate directory, because pytest removes files of earlier runs, or warns about them.
     apart = f"--basetemp={directory}-temporary"
     command = [sys.executable, "-m", "pytest", "-p", "tidelog.testing.plugin", apart]
     return subprocess.run(
@@ -268,7 +268,7 @@ def test_a_partition_is_between_its_sides_and_ends_when_it_is_healed(tmp_path: P
             lambda: True if cluster.topics(2)["t"][0].leader_id in (2, 3) else None, "a new leader"
         )
         assert cluster.topics(1)["t"][0].leader_id == 1
-        # The kit asks the majority first.
+        # The kit sends requests to the majority first.
         assert cluster.to_ask == [2, 3, 1]
         assert cluster.leader_of("t") in (2, 3)
         cluster.wait_for_isr("t", 0, {2, 3})

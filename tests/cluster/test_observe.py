@@ -72,7 +72,7 @@ class Watch:
         self.seen: list[ReplicationEvent] = []
 
     def until(self, *kinds: type[object]) -> None:
-        """Poll until each of these kinds was seen, because a broker may learn of a change later."""
+        """Poll until each of these kinds was seen; brokers may learn of a change with a delay."""
 
         def are_seen() -> bool | None:
             with suppress(UserError):  # `tidelog observe` also continues after an error

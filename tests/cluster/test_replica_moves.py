@@ -1,4 +1,4 @@
-"""Reassignments, controlled shutdowns and unregistered brokers: files on disk, and all answers."""
+"""Reassignments, controlled shutdowns and unregistered brokers, including the files on disk."""
 
 from collections.abc import Iterator
 from pathlib import Path

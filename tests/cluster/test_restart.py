@@ -1,6 +1,6 @@
 """A starting broker may refuse clients, but must not report an existing topic as unknown.
 
-A client that gets UNKNOWN_TOPIC once may give up the topic. For example, librdkafka then fails
+A client that gets UNKNOWN_TOPIC once may give up on the topic. For example, librdkafka then fails
 every queued record.
 """
 

@@ -1,4 +1,4 @@
-"""One node as a process: startup errors in one sentence, and its shutdown."""
+"""A node process reports a startup error in one sentence, and shuts down on a signal."""
 
 import signal
 import socket

@@ -1,4 +1,4 @@
-"""Some clients pipeline large fetches but never read. Others are served, and memory stays small."""
+"""If clients pipeline large fetches but never read, memory stays small and others are served."""
 
 import contextlib
 import os

@@ -115,7 +115,7 @@ def test_another_controls_while_the_controller_stands_still(
             lambda: True if "made-meanwhile" in cluster.topics(controller) else None,
             "the one who woke up to learn what was decided",
         )
-        # Check the log of the old controller, which may already be elected again.
+        # Check the log of the old controller, because that node may already be elected again.
         cluster.wait_for(
             lambda: True if "no longer leads" in cluster.nodes[controller].log_text() else None,
             "word of the old controller that it leads no longer",

@@ -21,7 +21,7 @@ RECORDS, SIZE = 400, 10_000
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    # Throttling delays the fetch after a large fetch, so use small fetches for an even rate.
+    # After a large fetch, throttling delays the next one, so use small fetches for an even rate.
     with Cluster(
         directory=tmp_path / "cluster",
         properties={"replica.fetch.max.bytes": "100000"},

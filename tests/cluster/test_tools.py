@@ -1,4 +1,4 @@
-"""Kafka's own administration tools print the same for three Tidelog nodes as for Apache Kafka.
+"""Kafka's administration tools print the same output for three Tidelog nodes as for Apache Kafka.
 
 Kafka's output is in golden/, recorded with `--system kafka --record-golden`.
 """
@@ -40,7 +40,7 @@ def java(cluster: Cluster, kafka_libs: Path) -> Tools:
 
 @pytest.fixture
 def tools(java: Tools, request: pytest.FixtureRequest) -> Iterator[Tools]:
-    """The tools; after the test their transcript is compared with that of Apache Kafka."""
+    """The tools; after the test their transcript is compared with Apache Kafka's transcript."""
     golden = GOLDEN / f"{request.node.name.removeprefix('test_')}.txt"
     is_new = request.config.getoption("--record-golden")
     java.transcript.clear()

@@ -239,7 +239,7 @@ def _sorted_isr(output: str) -> str:
     return f"Isr: {','.join(sorted(isr.split(',')))}"
 
 
-# -- What a killed `up` leaves ---------------------------------------------------------------------
+# -- What a killed `up` leaves behind --------------------------------------------------------------
 
 
 def test_after_a_killed_up_the_next_waits_for_its_nodes_and_goes_on(up: Up) -> None:

@@ -55,7 +55,7 @@ class Node:
             f"advertised.listeners=PLAINTEXT://{self.broker}\n"
             "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
             "controller.listener.names=CONTROLLER\n"
-            # Frequent snapshots, because a snapshot must contain the voters, too.
+            # Make snapshots often, because a snapshot must contain the voters, too.
             "metadata.log.max.record.bytes.between.snapshots=2000\n"
         )
 
@@ -83,7 +83,7 @@ def voters_in(status: str) -> str:
 
 
 def change(run: Callable[..., str], expected: str, *args: str) -> str:
-    """The tool's output for a change; the error that the change is already made is accepted."""
+    """Make a change; return the tool's output. The error that it was already made is accepted."""
     try:
         said = run(*args)
         assert expected in said, said
@@ -158,7 +158,7 @@ def test_a_quorum_grows_from_one_to_three_and_shrinks(
     nodes[1].process.start()
     await_that(lambda: quorum.voters(nodes[1]), [1, 2, 3])
 
-    # The leader removes itself, and is no voter after its next start.
+    # The leader removes itself, and is no longer a voter after its next start.
     leader = await_seen(lambda: quorum.leader(nodes[1]), lambda leader: leader in nodes)
     others = [node for node in nodes.values() if node.id != leader]
     quorum.remove(by_broker(others[0]), nodes[leader])

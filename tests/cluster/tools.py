@@ -35,7 +35,7 @@ class Tools:
         where = ("--bootstrap-server", self._cluster.bootstrap)
         if controllers:
             where = ("--bootstrap-controller", self._cluster.bootstrap_controllers)
-        # kafka-cluster needs its subcommand first.
+        # kafka-cluster needs its subcommand before all options.
         words = (args[0], *where, *args[1:]) if tool == "kafka-cluster" else (*where, *args)
         status, said = java(self._libs).run({**CLASSES, **ADMIN}[tool], words)
         return _STACK.sub("", said) + (f"exit {status}\n" if status else "")

@@ -57,7 +57,7 @@ def batches_under(directory: Path) -> set[bytes]:
 
 
 def offsets_in(partition: Path) -> set[int]:
-    """The offsets of all intact batches that lie within the offset range of their segment."""
+    """The offsets of all intact batches whose offsets are in the range of their segment."""
     found: set[int] = set()
     logs = {
         int(path.stem): path

@@ -24,7 +24,7 @@ from tidelog.model.ids import NodeId
 from tidelog.testing import Cluster, NodeStuck
 
 ROUNDS_PER_CLUSTER = 12
-"""The limit exists because each round reads all records back, so later rounds take longer."""
+"""The limit exists because each round reads all records, so later rounds take longer."""
 PROPERTIES = {
     "metadata.log.max.record.bytes.between.snapshots": "3000",
     "replica.lag.time.max.ms": "5000",
@@ -35,7 +35,7 @@ PROPERTIES = {
     "offsets.topic.num.partitions": "2",
 }
 IN_TURN = [*KINDS, *GENERIC * 2]
-"""Kinds that damage an arbitrary file (GENERIC) occur three times as often as the others."""
+"""Kinds that damage an arbitrary file (GENERIC) occur three times as often as other kinds."""
 ATTEMPTS = 50
 SEGMENT_BYTES = 8_192
 ISR_SECONDS = 60.0
@@ -255,7 +255,7 @@ class Rounds:
         problems = outcome.problems
         if known and outcome.verdict != REFUSED:
             _wait(lambda: log.mentions(harm.names), REPORT_SECONDS)
-        # A damaged replica fetches its records again, which may still be in progress.
+        # A damaged replica fetches its records again. Wait until it has fetched all of them.
         _wait(lambda: not self.load.problems_on(node), ISR_SECONDS)
         problems += self.load.problems_on(node)
         alone = self._singles.directory_of(node)
@@ -265,7 +265,7 @@ class Rounds:
         )
         for one, said in logs.items():
             problems += [f"node {one}: {line}" for line in said.bugs()]
-            # In the topics with one replica, an unclean election after a kill is allowed.
+            # For topics with one replica, an unclean election after a kill is allowed.
             problems += [
                 f"node {one} saw an unclean election of {name}"
                 for name in sorted(said.unclean_elections())
@@ -295,7 +295,7 @@ class Rounds:
 
 
 def _wait(is_true: Callable[[], bool], seconds: float) -> None:
-    """Wait until the condition is true, or until the time is over."""
+    """Wait until the condition is true, or until the time limit."""
     deadline = time.monotonic() + seconds
     while not is_true() and time.monotonic() < deadline:
         time.sleep(_PAUSE_SECONDS)

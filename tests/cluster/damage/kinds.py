@@ -18,7 +18,7 @@ def _harm(site: Site, what: str, *paths: Path, may_refuse: bool = False) -> Harm
     return Harm(f"{', '.join(relative)}: {what}", relative, may_refuse=may_refuse)
 
 
-# -- whole directories
+# -- damage to whole directories
 
 
 def partition_deleted(site: Site) -> Harm:
@@ -60,7 +60,7 @@ def partition_emptied(site: Site) -> Harm:
     return _harm(site, "all files deleted", directory)
 
 
-# -- the metadata log and the files for votes
+# -- damage to the metadata log and to the files for votes
 
 
 def metadata_directory_deleted(site: Site) -> Harm:
@@ -127,7 +127,7 @@ def _newest_snapshot(site: Site) -> Path:
     return found[-1]
 
 
-# -- the identity of the directory
+# -- damage to the identity of the directory
 
 
 def meta_properties_gone(site: Site) -> Harm:
@@ -142,7 +142,7 @@ def meta_properties_garbage(site: Site) -> Harm:
     return _harm(site, "garbage", path, may_refuse=True)
 
 
-# -- records
+# -- damage to records
 
 
 def log_cut(site: Site) -> Harm:
@@ -223,7 +223,7 @@ def segment_replaced_by_another(site: Site) -> Harm:
     return _harm(site, f"replaced by {site.relative(other)}", one)
 
 
-# -- files derived from records
+# -- damage to files that are derived from records
 
 
 def epochs_garbage(site: Site) -> Harm:
@@ -277,7 +277,7 @@ def indexes_swapped(site: Site) -> Harm:
     return _harm(site, "swapped", one, other)
 
 
-# -- small files
+# -- damage to small files
 
 
 def root_checkpoint_garbage(site: Site) -> Harm:
@@ -346,7 +346,7 @@ def link_to_nowhere(site: Site) -> Harm:
     return _harm(site, "a link to nowhere", path, may_refuse=path.name == META_PROPERTIES)
 
 
-# -- anything
+# -- damage to any file
 
 
 def any_flipped(site: Site) -> Harm:
@@ -374,7 +374,7 @@ def any_deleted(site: Site) -> Harm:
 
 
 def any_duplicated(site: Site) -> Harm:
-    """Replace a file by a copy of another file in the same directory."""
+    """Replace a file with a copy of another file in the same directory."""
     one = site.any_file()
     other = site.one_of([path for path in sorted(one.parent.iterdir()) if path.is_file()])
     if one.read_bytes() == other.read_bytes() or other.name == ".lock":
@@ -399,7 +399,8 @@ def _any(site: Site, path: Path, what: str) -> Harm:
 def _could_be(one: Path, other: Path) -> bool:
     """Whether a node may fail to notice that two files were swapped.
 
-    A batch does not name its partition.
+    A node cannot notice a swap of two segments with equal names, because a batch does not name its
+    partition.
     """
     return one.name == other.name and one.suffix == ".log"
 

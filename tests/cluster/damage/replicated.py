@@ -78,7 +78,7 @@ class Replicated:
     def acknowledged(self) -> int:
         return sum(sum(stream.acked) for stream in self.streams.values())
 
-    # -- what must hold ----------------------------------------------------------------------------
+    # -- checks of the records ---------------------------------------------------------------------
 
     def problems(self, rng: random.Random) -> list[str]:
         """Unexpected answers to producers, and acknowledged records that a consumer cannot read."""
@@ -114,7 +114,7 @@ class Replicated:
 
 
 def compared(cluster: Cluster, topic: str, index: int, end: int, nodes: list[NodeId]) -> list[str]:
-    """Problems of replicas that should hold the same batches, byte for byte, up to an offset."""
+    """Differences between replicas, which must hold the same bytes up to this offset."""
     found, digests = [], {}
     for node in nodes:
         try:

@@ -31,7 +31,7 @@ class NodeLog:
             return file.read().decode(errors="replace")
 
     def reports(self) -> list[str]:
-        """Warnings, errors, and lines without a level, such as a node's last message."""
+        """Warnings, errors, and lines without a level, such as the last message of a dying node."""
         return [
             line
             for line in self.text().splitlines()

@@ -55,7 +55,7 @@ class Singles:
         return f"{self.topic}-{self.partition_of(node)}"
 
     def problems(self, node: NodeId, before: Path, after: Path, *, was_damaged: bool) -> list[str]:
-        """What is wrong with a node's partition, given its files before and after the damage."""
+        """The errors of a node's partition, given its files before and after the damage."""
         partition = self.partition_of(node)
         read, errors = self._read(node, partition)
         found = [
@@ -66,8 +66,7 @@ class Singles:
         directory = after / self.directory_of(node)
         could = set(range(RECORDS))
         if was_damaged:
-            # Use `&=`, because the directory may hold batches of another partition, with other
-            # offsets.
+            # Use `&=`, because after a swap the directory may hold another partition's offsets.
             could &= offsets_in(directory)
         if _names_another_topic(before, after, self.directory_of(node)):
             could = set()  # the node must keep these records but not serve them
