@@ -133,7 +133,7 @@ class Driver:
         return self._process is not None and self._process.poll() is None
 
     def stop(self) -> int:
-        """Send SIGTERM, and wait for the end. -> the exit status"""
+        """Send SIGTERM, wait until the process ends, and return its exit status."""
         assert self._process is not None
         self._process.terminate()
         return self.wait()

@@ -24,9 +24,9 @@ SMALL = (
     "spark.driver.memory=1500m",
     "spark.sql.codegen.wholeStage=false",
     "spark.sql.adaptive.enabled=false",
-    # The tests of tests/pipelines/nasty and those with processes run generated code.
+    # Generated code is tested in tests/pipelines/nasty, and by tests that run a job as a process.
     "spark.sql.codegen.factoryMode=NO_CODEGEN",
-    # Checksums of versions only save time if tables are large.
+    # Delta's checksum files save time only if tables are large.
     "spark.databricks.delta.writeChecksumFile.enabled=false",
     "spark.databricks.delta.snapshotPartitions=1",
 )
@@ -43,7 +43,7 @@ def spark() -> Iterator[SparkSession]:
 
 PROPERTIES = {
     "tidelog.replication.events.enable": "true",
-    # Tests write records with timestamps of years ago, which retention must not delete.
+    # Tests write records whose timestamps are years old. Retention must not delete these records.
     "log.retention.check.interval.ms": "86400000",
 }
 

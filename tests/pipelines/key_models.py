@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 COLUMNS = "partition INTEGER, pos BIGINT, millis BIGINT, key VARCHAR, value VARCHAR"
 GOOD = "key IS NOT NULL AND (value IS NULL OR value LIKE '{\"n\":%}')"
-"""The records of these models have values such as {"n":5}; all others are bad."""
+"""Good records have a key and a value such as {"n":5}, or no value. All others are bad."""
 N = "CAST(regexp_extract(value, '[0-9]+') AS BIGINT)"
 
 

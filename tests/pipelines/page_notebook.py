@@ -1,6 +1,6 @@
 """Makes the notebook about the Python API, with the code and the output of the page.
 
-After a change of the page, run `python -m tests.pipelines.page_notebook` to write the notebook.
+If the page has changed, run `python -m tests.pipelines.page_notebook` to write the notebook.
 """
 
 import json

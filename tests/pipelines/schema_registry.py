@@ -1,7 +1,7 @@
 """A schema registry in this process: the part of Confluent's REST API that clients use.
 
-The official serializers register and look up schemas in this registry. This shows that it follows
-the API.
+The official serializers register and look up schemas in this registry. This shows that the registry
+follows the API.
 """
 
 import base64
@@ -23,13 +23,13 @@ class Missing(Exception):
 class SchemaRegistry:
     """Schemas by id and by subject.
 
-    The registry can be stopped, and started again at its address.
+    The registry can be stopped, and started again at the same address.
     """
 
     def __init__(self) -> None:
         self.credentials = ""
         self.status = 200
-        """The HTTP status. Any status other than 200 is the answer to every request."""
+        """The HTTP status. If it is not 200, every request is answered with it."""
         self.asked: list[str] = []
         self.sources: dict[str, str] = {}
         """The text of .proto files by name. Serializers register the files in compiled form, in
@@ -73,7 +73,7 @@ class SchemaRegistry:
         kind: str = "AVRO",
         references: list[dict[str, Any]] | None = None,
     ) -> int:
-        """Register a schema. -> its id. A schema that is registered again keeps its id."""
+        """Register a schema and return its id. A schema that is registered again keeps its id."""
         schema = self._source(schema) if kind == "PROTOBUF" else schema
         entry = {"schema": schema, "schemaType": kind, "references": references or []}
         if entry not in self._schemas:

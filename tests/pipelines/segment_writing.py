@@ -26,7 +26,7 @@ def some_records(first: int, count: int) -> list[Record]:
 def write_segment(
     data: Path, topic: str, batches: Sequence[bytes], base_offset: int = 0, every: int = 1
 ) -> Path:
-    """Write a segment of partition 0. Its offset index has an entry for every `every` batches."""
+    """Write a segment of partition 0. Its offset index has one entry per `every` batches."""
     directory = data / f"{topic}-0"
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{base_offset:020}.log"

@@ -1,4 +1,4 @@
-"""The Python API: ingest, decode, audit, health and segments in a session that exists."""
+"""The Python API: ingest, decode, audit, health and segments in an existing session."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,7 +43,8 @@ def test_an_active_session_keeps_its_settings(
     monkeypatch.setattr(SparkContext, "setLogLevel", lambda context, level: levels.append(level))
     spark.conf.set("spark.sql.shuffle.partitions", "3")
     spark.conf.set(ZONE, "Europe/Paris")
-    # A streaming query uses a copy of the session, and PySpark then returns the copy as active.
+    # A streaming query uses a copy of the session, and PySpark then returns the copy as the active
+    # session.
     spark.newSession().createDataFrame([(1,)], "n INT")
     try:
         found = api.session(conf={"mine": "1"})
@@ -238,7 +239,7 @@ def test_health_has_a_table_for_each_question(spark: SparkSession, tmp_path: Pat
     events.write_text("\n".join(a_bad_day(partitions=4, every=600)) + "\n")
     tables = api.health(spark, events=events)
     assert {(row["topic"], row["broker"]) for row in tables.flapping.collect()} == {("orders", 3)}
-    events.write_text("")  # the cache of the first call must not answer the second
+    events.write_text("")  # the second call must not use cached events of the first
     with pytest.raises(api.JobFailed, match="no replication event was found"):
         api.health(spark, events=events)
     again = recorded_events(spark, HealthSettings(), str(events))

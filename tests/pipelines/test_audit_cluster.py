@@ -53,7 +53,7 @@ def loss(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Loss:
         risky = producer(1)
         for node in followers:
             cluster.pause(node)
-        # A paused follower has a pending fetch, which gets this record but no later ones.
+        # Each paused follower has a pending fetch, which gets this record but no later ones.
         send(risky, "bait")
         for number in range(RISKED):
             send(risky, f"risked-{number}")

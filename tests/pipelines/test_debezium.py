@@ -64,7 +64,7 @@ def test_what_is_not_an_envelope_is_refused_with_the_reason() -> None:
     with pytest.raises(Refused, match="the value is JSON, but not an object"):
         parsed([1])
     assert parsed({"schema": None, "payload": None}) is None
-    # Only a value with exactly these two names is Connect's wrapper.
+    # A value is Connect's wrapper only if it has exactly these two fields.
     row = {"schema": "a", "payload": "b"}
     assert parsed({"op": "c", "after": row}) == row
 

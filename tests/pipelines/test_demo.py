@@ -1,4 +1,4 @@
-"""The Spark part of the demo on a real cluster, while a broker dies: all results agree."""
+"""In the Spark part of the demo, all results agree, although a broker dies (real cluster)."""
 
 import json
 import threading

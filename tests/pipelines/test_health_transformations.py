@@ -121,7 +121,7 @@ def test_without_a_sign_of_life_it_begins_with_the_fencing_or_is_not_known(
     log.elect(900, 2)
     log.elect(1000, 1, "preferred")
     log.fence(1100, 1)
-    log.elect(1100, 2)  # at the same moment as the fencing, so the duration is unknown
+    log.elect(1100, 2)  # at the time of the fencing, so the duration is unknown
     log.elect(1200, -1)
     log.elect(1300, 3, "returned")
 

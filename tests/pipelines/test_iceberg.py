@@ -1,4 +1,4 @@
-"""`--format iceberg`: each record is in its table once, in every job; wrong uses get a sentence."""
+"""`--format iceberg`: every job writes each record once, and reports wrong use in a sentence."""
 
 import json
 import shutil
@@ -69,7 +69,7 @@ def test_json_grows_and_is_never_doubled(
     assert capsys.readouterr().out == "5\t5\t13\n"
     assert rows(spark, tmp_path, "quarantine", "topic", "offset", kind=KIND) == []
 
-    # The same checkpoint with tables of another format would leave out what was read.
+    # With the same checkpoint, a table of another format would lack the records read so far.
     with pytest.raises(JobFailed, match="its tables are of another --format, or were removed"):
         ingest.run(spark, settings(cluster, tmp_path, topics=topic, group=""))
 
@@ -114,7 +114,7 @@ def test_rows_expire_files_are_merged_and_old_ones_removed(
     assert not any(file.exists() for file in files)
     left = tables.existing("tables/a.b")
     assert sorted(row["offset"] for row in left.collect()) == [0, 1]
-    # An empty table gets other columns, and keeps its partitioning.
+    # The columns are replaced, but the table keeps its partitioning.
     tables.change_columns("tables/a.b", StructType.fromDDL("partition INT, key BINARY"))
     assert tables.existing("tables/a.b").dtypes == [("partition", "int"), ("key", "binary")]
     assert "partition" in spark.read.table(f"{tables.sql('tables/a.b')}.partitions").columns

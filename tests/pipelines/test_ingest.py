@@ -134,7 +134,7 @@ def test_a_topic_deleted_and_created_again_is_reported(
     records.delete(cluster.bootstrap, topic)
     records.create(cluster.bootstrap, topic, partitions=1)
     records.produce(cluster.bootstrap, topic, ["one", "two", "three"])
-    # The next offset exists in the new topic, so only the topic id shows the difference.
+    # The next offset exists in the new topic, so only the topic id shows that the topic is new.
     with pytest.raises(TopicReplaced, match="was deleted and created again"):
         ingest.run(spark, chosen)
     found = rows(spark, tmp_path, f"tables/{topic}", "offset", "value")

@@ -1,4 +1,4 @@
-"""A streaming query during leader changes, a reassignment and a rolling restart.
+"""A streaming query reads each record once while leaders change, replicas move and nodes restart.
 
 Spark's connector fails with "offset was changed" if a partition's end moves back (F50). It reads a
 partition again from its start if the partition is missing from one answer (F51).

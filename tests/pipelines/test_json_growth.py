@@ -1,4 +1,4 @@
-"""Columns of JSON values: inferred from the first values, grown, and never narrowed."""
+"""Columns of JSON values: inferred from the first values, extended later, and never narrowed."""
 
 from typing import Any
 

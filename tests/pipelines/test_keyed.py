@@ -73,7 +73,7 @@ class Keyed:
         return table(self._spark, self._out / "tables" / "t", self._mode)
 
     def rows_of_topic(self) -> list[tuple[Any, ...]]:
-        """The same columns of the rows of one topic, which Spark reads."""
+        """The same columns for the rows of one topic, read by Spark."""
         columns = ["key", "partition", "offset", "value.n"]
         if self._mode == HISTORY:
             columns += ["unix_millis(_valid_from)", "unix_millis(_valid_to)", "_is_current"]
@@ -174,7 +174,7 @@ def test_a_new_value_leaves_nothing_of_the_old_one(spark: SparkSession, tmp_path
     columns = "n BIGINT, a STRING, more STRUCT<x: BIGINT, y: BIGINT>"
     whole = '{"n":1,"a":"one","more":{"x":1,"y":2}}'
     found.apply([Raw(0, 0, 0, "k", whole), Raw(0, 1, 0, "l", whole)], columns)
-    # These rows lack columns of the table and have others.
+    # This row lacks some columns of the table, and has a new one.
     found.apply(
         [Raw(0, 2, 0, "k", '{"n":2,"z":7,"more":{"x":3}}')],
         "n BIGINT, z BIGINT, more STRUCT<x: BIGINT>",

@@ -1,4 +1,4 @@
-"""`maintain` compacts tables, deletes expired rows, and removes unused files, beside an ingest."""
+"""`maintain` compacts tables, expires rows and removes unused files, while an ingest runs."""
 
 import datetime
 import threading
@@ -27,7 +27,7 @@ def test_rows_expire_files_are_merged_and_old_ones_removed(
     for number, day in enumerate((today, today, YEARS_AGO.date())):
         rows = lake.tables.frame([(0, number, "k", day)], ROW)
         lake.tables.append("tables/t", rows.coalesce(1), Batch("q", number))
-    gone = lake.tables.frame([(0, 9, "k", YEARS_AGO.date())], ROW)  # a remembered delete stays
+    gone = lake.tables.frame([(0, 9, "k", YEARS_AGO.date())], ROW)  # does not expire
     lake.tables.append("deleted/t", gone.coalesce(1), Batch("q", 0))
     lake.quarantine(
         Bad("t", 0, 7, b"x", "old", time=YEARS_AGO),

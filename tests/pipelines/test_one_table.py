@@ -91,7 +91,7 @@ def test_topics_share_a_table_that_is_clustered_once_it_has_the_columns(
         assert is_whole()
     assert layout(spark, path) == ([], ["topic", "value.id"])
 
-    # The other jobs know the table of each topic.
+    # The other jobs find the table of each topic.
     replay.run(spark, replay.ReplaySettings(out=str(tmp_path), topics=b, max_depth=500))
     found = rows(spark, tmp_path, "tables/all-of-them", "topic", "offset")
     assert found == [(a, 0), (a, 2), (b, 0), (b, 1), (b, 2)]
@@ -105,14 +105,14 @@ def test_topics_share_a_table_that_is_clustered_once_it_has_the_columns(
     )
     assert layout(spark, path) == ([], ["offset"])
 
-    # A topic stays in its table.
+    # A topic cannot move to another table.
     with pytest.raises(TableMismatch, match="are in the table tables/all-of-them, not in tables/"):
         ingest.run(spark, settings(cluster, tmp_path, pattern=f"{topic}-.*", group=""))
 
 
 @pytest.fixture
 def schema(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
-    """A schema of Spark's catalog in memory."""
+    """A schema in Spark's in-memory catalog."""
     spark.sql(f"CREATE SCHEMA sales LOCATION '{tmp_path}/sales'")
     yield "sales"
     spark.sql("DROP SCHEMA sales CASCADE")

@@ -93,11 +93,11 @@ def test_an_error_of_spark_is_one_sentence_with_the_details_behind_it() -> None:
     assert str(failed.value) == "Spark reports: [COLUMN_NOT_FOUND] no column x;"
     assert failed.value.__cause__ is error
     with pytest.raises(ZeroDivisionError), sentences():
-        raise ZeroDivisionError  # a bug stays what it is
+        raise ZeroDivisionError  # an error that is a bug is not changed
 
 
 class Broken:
-    """A session, or a part of one, whose every use fails."""
+    """A session, or a part of a session, that fails whenever it is used."""
 
     def __getattr__(self, name: str) -> Any:
         raise AnalysisException("[BROKEN] no Spark;\nplan")

@@ -168,7 +168,7 @@ def test_records_wait_for_a_registry_that_is_down(
     assert retried.is_set()
     assert rows(spark, tmp_path, f"tables/{topic}", "value") == [(0, Row(id=1, item="tea"))]
     assert not (tmp_path / "quarantine").exists()
-    # Even after a restart, schemas that were read before do not need the registry.
+    # Schemas that were read before are available without the registry, even after a restart.
     registry.stop()
     records.produce(cluster.bootstrap, topic, values)
     ingest.run(spark, settings(cluster, registry, topic, tmp_path, patience_seconds=0))

@@ -1,4 +1,4 @@
-"""The registry client fetches each schema once, and does not take a failure for an unknown id."""
+"""The registry client fetches each schema once. It does not mistake a failure for an unknown id."""
 
 import os
 import subprocess

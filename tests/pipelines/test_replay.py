@@ -1,4 +1,4 @@
-"""`replay` moves each record that can now be decoded to its table once, even if it is killed."""
+"""`replay` moves each record that can now be decoded to its table once, even after a kill."""
 
 import os
 import shutil
@@ -61,7 +61,7 @@ def test_records_that_pass_move_and_the_others_stay_with_the_newest_reason(
         "  1: the value is not JSON",
         "none: no such records in quarantine",
     ]
-    replayed(spark, tmp_path, topics="a")  # once more changes nothing
+    replayed(spark, tmp_path, topics="a")  # a second replay changes nothing
     assert (lake.commits("tables/a"), lake.commits("quarantine")) == commits
 
     found = lake.rows("tables/a", "partition", "offset", "timestamp", "key", "value", "headers")

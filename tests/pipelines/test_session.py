@@ -1,4 +1,4 @@
-"""The one Spark session of the jobs."""
+"""All jobs use one Spark session."""
 
 from pathlib import Path
 from urllib.parse import unquote, urlsplit

@@ -1,4 +1,4 @@
-"""The summary of a run counts what the run has read, and names how it has ended."""
+"""The summary of a run has the number of records that were read, and how the run ended."""
 
 import json
 from pathlib import Path

@@ -39,7 +39,7 @@ def random_messages(dice: random.Random, count: int, keys: int) -> Iterator[Sent
 
 
 def sent(cluster: Cluster, topic: str, messages: list[Sent]) -> list[Raw]:
-    """Write the messages. -> the records as they are in the topic."""
+    """Write the messages, and return the records as they are in the topic."""
     acks = records.produce_keyed(cluster.bootstrap, topic, messages)
     # Records of one key are in one partition, in the order in which they were sent.
     times: dict[str | None, list[int]] = {}

@@ -33,7 +33,7 @@ def session() -> SparkSession:
     os.environ["JAVA_HOME"] = str(java_home(cache_directory()))
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    os.environ["SPARK_TESTING"] = "1"  # a free port, because other tests may run at the same time
+    os.environ["SPARK_TESTING"] = "1"  # use a free port; other tests may run
     builder = SparkSession.builder.remote("local[2]")
     needed = api.configuration()
     needed[JAVA_OPTIONS] += " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

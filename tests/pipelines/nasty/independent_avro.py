@@ -1,4 +1,4 @@
-"""An Avro schema with every kind of type, an encoder, and a decoder that is not the job's."""
+"""An Avro schema with every kind of type, an encoder, and a decoder independent of the job."""
 
 import io
 import json
@@ -64,7 +64,7 @@ def _sized(raw: bytes) -> bytes:
 
 
 def random_value(dice: random.Random) -> bytes:
-    """A valid value; its array blocks have or lack the optional size in bytes."""
+    """A valid value; some of its array blocks have the optional size in bytes."""
     line = encode_long(dice.randrange(-99, 99)) + encode_long(dice.randrange(2))
     lines = dice.choice(
         (b"\0", b"\x02" + line + b"\0", encode_long(-1) + encode_long(len(line)) + line + b"\0")

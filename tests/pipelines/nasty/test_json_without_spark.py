@@ -16,7 +16,7 @@ from tests.pipelines.nasty.independent_json import (
 )
 
 FIELDS = 60
-"""A limit that is below the number of fields in the corpus, so that it is reached."""
+"""A limit below the number of fields in the corpus, so that the tests reach the limit."""
 
 
 def check(values: list[bytes | None], found: Outcome) -> None:

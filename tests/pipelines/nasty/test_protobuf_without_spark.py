@@ -19,7 +19,7 @@ from tidelog_pipelines.transformations.values.strict_json import Refused
 
 _, READ = protobuf_schemas.writer(SCHEMA, REFERENCES, (0,)).compiled()
 STRICTER = ("more than 32 bits", "more than 64 bits", "neither 0 nor 1", "has unknown fields")
-"""Reasons for values that our decoder refuses, but that Protobuf's runtime silently cuts off."""
+"""Reasons why our decoder refuses values that Protobuf's runtime accepts."""
 
 
 def named(value: Any) -> Any:

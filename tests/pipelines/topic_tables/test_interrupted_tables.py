@@ -1,4 +1,4 @@
-"""A signal ends `tables run` in order, also between two queries."""
+"""A signal ends `tables run` cleanly, even between two queries."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from tidelog_pipelines.jobs.topic_tables import run
 
 @pytest.fixture
 def terminations() -> Iterator[None]:
-    """SIGTERM raises KeyboardInterrupt where the job does not handle it, as in a process."""
+    """As in a real process, SIGTERM raises KeyboardInterrupt unless the job handles it."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     yield
     signal.signal(signal.SIGTERM, before)

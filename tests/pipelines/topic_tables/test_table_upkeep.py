@@ -1,4 +1,4 @@
-"""The upkeep of the tables of topics: rows expire, files are merged, and unused ones removed."""
+"""The upkeep of topic tables: rows expire, files are merged, and unused files are removed."""
 
 import datetime
 from pathlib import Path

@@ -62,7 +62,7 @@ class Tables:
         )
 
     def note(self, topic: str, key: str) -> None:
-        """Write COUNT texts of one key."""
+        """Write COUNT text values, all with this key."""
         self.write(topic, 0, f"{key} {{}}", key=key)
 
     def _noted(self) -> dict[str, Any]:
@@ -111,8 +111,8 @@ def test_topics_come_go_and_fail_and_each_record_is_in_its_table_once(
     orders, notes, late, bad = (
         f"{name}-{topic[-8:]}" for name in ("orders", "notes", "late", "bad")
     )
-    # Two tables with different formats and modes, a topic that cannot be decoded, and a topic that
-    # is not a table yet.
+    # There are two tables with different formats and modes, a topic that cannot be decoded, and a
+    # topic that is not a table yet.
     tables.create(orders, partitions=2)
     tables.create(notes, value_format="text", mode="upsert")
     tables.create(bad, value_format="avro")
@@ -126,7 +126,7 @@ def test_topics_come_go_and_fail_and_each_record_is_in_its_table_once(
     tables.await_error(bad, "the format avro needs a schema registry")
     assert not tables.state(late)
 
-    # A topic becomes a table later. The topic of orders gets a new field and a bad record.
+    # A topic becomes a table later. The topic with orders gets a new field and a bad record.
     tables.set(late, enable="true")
     tables.write(orders, COUNT, '{{"id":{},"gift":true}}')
     records.produce(tables.bootstrap, orders, ["no JSON"])
@@ -134,7 +134,7 @@ def test_topics_come_go_and_fail_and_each_record_is_in_its_table_once(
     tables.await_rows(orders, 2 * COUNT)
     tables.await_state(orders, lambda found: found["quarantined"] == 1)
 
-    # The job is killed with records that it has not written yet.
+    # The job is killed while it still has records to write.
     tables.write(orders, 2 * COUNT)
     tables.write(late, COUNT)
     tables.driver.kill()
@@ -145,7 +145,8 @@ def test_topics_come_go_and_fail_and_each_record_is_in_its_table_once(
     tables.await_rows(notes, 2)
     tables.await_state(late, lambda found: found["state"] == "off")
 
-    # If a format does not fit a table, only this table stops. The former format repairs the table.
+    # If a format does not fit a table, only this table stops. Setting the former format again
+    # repairs the table.
     before = tables.query
     tables.set(notes, value_format="raw")
     tables.await_that(lambda: tables.query > before)

@@ -1,4 +1,4 @@
-"""`tidelog up --tables` runs `tables run` beside the brokers, and stops it before them."""
+"""`tidelog up --tables` also runs `tables run`, and stops it before the brokers."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Finds the topics that are tables in the configuration of a real cluster, a file and the flags."""
+"""Which topics are tables, according to a real cluster's configuration, a file and flags."""
 
 from concurrent.futures import Future
 from pathlib import Path
