@@ -66,7 +66,7 @@ def play(text: str, respond: Respond) -> str:
 
 
 def check(path: Path, respond: Respond, *, rewrite: bool) -> None:
-    """Run a transcript and compare its answers with the file; `rewrite` updates it instead."""
+    """Run a transcript and compare its answers with the file; with `rewrite`, update the file."""
     text = path.read_text()
     played = play(text, respond)
     if rewrite:

@@ -4,7 +4,7 @@ The controller decides each command on the image that the earlier commands made.
 0 of topic t, to which most commands apply. `leader=1/4` is broker 1 in leader epoch 4, and `at=7`
 is the partition epoch. Empty fields are left out.
 
-cluster brokers=1,2,3 [elr=0]                     brokers that are registered and unfenced
+cluster brokers=1,2,3 [elr=0]                     these brokers are registered and unfenced
 register broker=1 [run=b] [clean] [new_disk]      `clean`: its last process shut down cleanly
 heartbeat broker=1 [epoch=1000] [offset=1000] [fence] [shutdown]
 silent broker=1                                   the broker's session expires

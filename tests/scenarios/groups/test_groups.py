@@ -47,7 +47,7 @@ class Storyteller:
         shown, self.shown = [*self.shown, *self.log_lines(), *self.answer_lines()], []
         return "\n".join([*shown, f"[{self.coordinator.state()}]"])
 
-    # -- Commands ----------------------------------------------------------------------------------
+    # -- Commands of a scenario --------------------------------------------------------------------
 
     def do_join(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
         name = words[0]
@@ -114,7 +114,7 @@ class Storyteller:
         ticket = self.coordinator.ask(request, client=ClientInfo(name, "127.0.0.1"))
         self.parked[ticket] = (name, kind)
 
-    # -- Results -----------------------------------------------------------------------------------
+    # -- Answers to commands -----------------------------------------------------------------------
 
     def log_lines(self) -> list[str]:
         new = self.coordinator.log[self.shown_records :]

@@ -3,10 +3,12 @@
 lead me=1 epoch=4 isr=1,2,3 min=2 [replicas=1,2,3] [start=0] [end=0] [hw=0] [lag=1000]
 produce end=5
 fetch replica=2 offset=5 [broker_epoch=-1] [ineligible]
-agree isr=1,2 epoch=1 [replicas=1,2,3] [min=2]       the controller's decision; a partition epoch
+agree isr=1,2 epoch=1 [replicas=1,2,3] [min=2]       the controller's decision
 refuse epoch=0 | lose epoch=0                        the controller refused | its answer was lost
 check [after=500]                                    the timer isr-expiration
 wait ms=500
+
+In `lead`, `epoch` is the leader epoch. In `agree`, `refuse` and `lose`, it is the partition epoch.
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Scenarios of a partition's follower. Every answer ends with its log: [start..end epochs].
 
-follow epoch=4 [start=0] [end=10] [epochs=1@0,3@5]   begin an epoch; if no log is given, it stays
+follow epoch=4 [start=0] [end=10] [epochs=1@0,3@5]   begin an epoch; by default, keep the log
 ask [throttled=500] [flush]                          show the partition's part of the next fetch
 respond [error=...] [hw=7] [start=0] [diverging=2@7] [records=3] [of=4] [unusable]
 wait ms=50
