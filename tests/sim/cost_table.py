@@ -23,7 +23,7 @@ def written(costs: Iterable[Cost]) -> str:
 
 
 def growth(before: Cost, now: Cost) -> str:
-    """A complaint with the functions that are called more often. Empty if there is none."""
+    """A complaint that names the functions that are called more often; empty if none is."""
     if now.calls < before.calls * (1 - MOST_CHANGE):
         return f"{now.work}: {now.calls} calls, {before.calls} in the table: write the table anew"
     if now.calls <= before.calls * (1 + MOST_CHANGE):

@@ -137,7 +137,8 @@ class Reader:
 
     Like a client, the reader sends the newest leader epoch that it knows, so a replaced leader
     refuses its requests. A returned end offset is compared with the records that were read before
-    the request was sent, because a request may wait long in the socket of a paused leader.
+    the request was sent, because a request may wait for a long time in the socket of a paused
+    leader.
     """
 
     def __init__(self, cluster: SimCluster) -> None:

@@ -1,4 +1,4 @@
-"""The clocks of one or all machines are set by hours while records are written."""
+"""The clocks of one or all machines are moved by hours while records are written."""
 
 import pytest
 from kio.schema.offset_commit.v9.request import (

@@ -1,4 +1,4 @@
-"""Logs that are not in the page cache: a read waits for its job, and the node serves others."""
+"""A read of uncached bytes waits for a background job, while the node serves other clients."""
 
 from itertools import cycle
 
@@ -30,7 +30,7 @@ LONG_MS = 2_000
 
 
 class Waits:
-    """Records the requests and results during which a node waited for its disk."""
+    """Records which events made a node wait for its disk."""
 
     def __init__(self, host: SimHost) -> None:
         self.events: list[Event] = []

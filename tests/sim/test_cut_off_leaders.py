@@ -48,7 +48,7 @@ def cut_off(cluster: SimCluster, host: SimHost) -> None:
 
 
 def test_a_leader_cut_off_from_all_nodes_sends_its_writers_elsewhere(seed: int) -> None:
-    """After its session, another leader may exist, so the old leader refuses all writes."""
+    """Once its session has expired, another leader may exist, so the old leader refuses writes."""
     cluster = running(seed)
     make_topic(cluster, min_isr=1)
     old = leader_of(cluster)

@@ -1,4 +1,4 @@
-"""The simulator damages files in whole runs, and detects damage that no node reports."""
+"""Complete simulation runs damage files, and detect damage that no node reports."""
 
 import pytest
 

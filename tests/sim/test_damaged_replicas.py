@@ -1,4 +1,4 @@
-"""A replica whose log was damaged while it was down is trusted only when complete (F47, F54)."""
+"""A replica whose log was damaged while it was down counts only once it is complete (F47, F54)."""
 
 import logging
 from collections.abc import Callable
@@ -238,7 +238,7 @@ def test_f54_a_damaged_replica_is_whole_again_before_it_counts(
 def test_f54_the_last_leader_with_a_damaged_log_is_not_elected_over_whole_ones(
     kind: str, how: str
 ) -> None:
-    """No replica is in sync. The whole replicas keep their records until an operator decides."""
+    """No replica is in sync. Undamaged replicas keep their records until an operator decides."""
     cluster = running(3, **CHECKPOINT)
     make_topic(cluster, min_isr=1, flush_messages="1", internal_segment_bytes="2048")
     producer = Producer(cluster)

@@ -1,4 +1,4 @@
-"""If a client's leader dies, its next Metadata request returns the new leader and all brokers."""
+"""If a leader dies, a client's next Metadata request returns the new leader and all brokers."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tidelog.sim.machines.cluster import SimCluster
 
 METADATA = 3
 NOTICED_MS = 5
-"""A time in which every node detects a broken connection."""
+"""A time within which every node detects a broken connection."""
 
 
 class Asker:

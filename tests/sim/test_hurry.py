@@ -18,7 +18,7 @@ def running_with_long_fetches(seed: int) -> SimCluster:
 
 
 def took_to_write(cluster: SimCluster, topic: str) -> int:
-    """The time of a write with acks=all to the present leader."""
+    """How long a write with acks=all to the present leader takes."""
     leader = cluster.up[0].node.image.topics[topic].partitions[0].leader
     began = cluster.world.now
     wish = produce_to(topic, batch(b"value"), timeout_ms=2 * HELD_MS)

@@ -21,7 +21,7 @@ from tidelog.sim.machines.host import SimHost
 
 
 def hurry(host: SimHost) -> None:
-    """Send Ctrl-C twice at once."""
+    """Send Ctrl-C twice in quick succession."""
     host.shutdown()
     host.stop_now()
 
@@ -33,7 +33,7 @@ INTERRUPTIONS: dict[str, Callable[[SimHost], None]] = {
     "power": SimHost.lose_power,
 }
 STEPS = 9
-"""How many interruptions of one kind a seed tries, spread over a start."""
+"""How many interruptions of each kind a seed tries, at moments spread over a start."""
 ALARMS = ("elected uncleanly", "may be lost", "are lost", "has found damage")
 
 

@@ -179,7 +179,7 @@ def test_a_leader_counts_on_nothing_that_a_follower_does_not_hold() -> None:
     leader.ends = {1: 2, 2: 2}
     with pytest.raises(Violation, match="counts node 2 as holding all records below 2"):
         CountedIsHeld(scene).followers_counted(leader)
-    leader.runs = {2: 17}  # an earlier process fetched, and it held the records
+    leader.runs = {2: 17}  # an earlier process of node 2 fetched, and held the records
     CountedIsHeld(scene).followers_counted(leader)
 
 
@@ -264,7 +264,7 @@ def test_an_acknowledged_write_is_committed_as_it_was_sent() -> None:
     rule = AcknowledgedKept(scene)
     commit(scene, copy, 1)
     rule.acknowledged(ClientWrite("p", ORDERS, 0, 1, 0, -1, 0, 0))
-    rule.acknowledged(ClientWrite("p", ORDERS, 1, 1, 1, 1, 0, 0))  # valid with acks=1
+    rule.acknowledged(ClientWrite("p", ORDERS, 1, 1, 1, 1, 0, 0))  # this is valid with acks=1
     with pytest.raises(Violation, match="before it was committed"):
         rule.acknowledged(ClientWrite("p", ORDERS, 1, 1, 1, -1, 0, 0))
     with pytest.raises(Violation, match="holds another batch"):

@@ -1,6 +1,6 @@
 """A node dies in the middle of every kind of job: nothing is lost, left over or half applied.
 
-The kinds are found in the source, so that a new kind of job needs a way to start it here.
+The test finds all kinds of jobs in the source, and fails if `STARTS` lacks a new kind.
 """
 
 import gc
@@ -51,7 +51,7 @@ SETTLED_MS = 2_000
 
 
 class Scene:
-    """One node with a topic of several segments, a committed offset and a topic for doubts."""
+    """One node with a topic of several segments, a committed offset, and the topic `doubts`."""
 
     def __init__(self, seed: int) -> None:
         self.cluster = running(
@@ -106,7 +106,7 @@ class Scene:
         self.talk = Talk(self.cluster, 1)
 
     def check(self) -> None:
-        """Everything that was acknowledged is there, and nothing is half there."""
+        """Check that everything acknowledged exists, and that nothing is half applied."""
         await_true(self.cluster, lambda: self.committed()[0] is ErrorCode.none)
         assert self.committed() == (ErrorCode.none, [COMMITTED])
         self.writer.check(read_all(self.talk, "orders"))
@@ -162,7 +162,7 @@ STARTS: dict[type, Callable[[Scene], None]] = {
     ReplayGroups: start_again,
     WriteSnapshot: change_metadata,
 }
-"""How to make a node start each kind of job."""
+"""For each kind of job, a function that makes the node start one."""
 
 
 def kinds_of_jobs() -> set[type]:

@@ -160,7 +160,7 @@ def test_f40_a_wiped_voter_that_restarts_while_it_fetches_elects_nobody(seed: in
     stop(cluster, wiped, cleanly=False)
     wiped.wipe()
     wiped.start()
-    cluster.world.run(seed * 3)  # so that it is stopped while it fetches
+    cluster.world.run(seed * 3)  # so that the wiped node is stopped while it fetches
     leader.kill()
     if wiped.is_up:
         stop(cluster, wiped, cleanly=False)

@@ -1,4 +1,4 @@
-"""One simulated node crashes during writes: acknowledged records are there afterwards."""
+"""One simulated node crashes during writes: acknowledged records are kept."""
 
 import pytest
 from tests.sim.cluster_steps import created

@@ -28,7 +28,7 @@ def write(cluster: SimCluster, writer: Writer, batches: int, seen_by: SimHost) -
 def test_f28_a_change_of_the_in_sync_set_outlives_the_controller_that_it_was_sent_to(
     seed: int,
 ) -> None:
-    """The leader's request goes to a cut-off controller; the leader sends it again to the next."""
+    """The leader sends its request to a cut-off controller, and repeats it at the new one."""
     cluster = running(seed)
     controller = only_controller(cluster)
     leader = another(cluster, controller)
@@ -126,7 +126,7 @@ def test_f30_a_delete_that_a_sleeping_replica_missed_does_not_take_the_new_topic
 
     sleeping.resume()
     await_ready(cluster)
-    cluster.world.run(3_000)  # longer than the delay of the deletion
+    cluster.world.run(3_000)  # longer than the deletion delay
     await_true(cluster, lambda: images_agree(cluster))
 
     assert len(writer.acknowledged) == len(writer.sent)

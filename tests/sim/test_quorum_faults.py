@@ -59,7 +59,7 @@ def check_nothing_is_lost_or_half_made(cluster: SimCluster, creations: Creations
         )
 
 
-# -- the active controller -------------------------------------------------------------------------
+# -- faults of the active controller ---------------------------------------------------------------
 
 
 def test_the_controller_is_killed_while_topics_are_created(seed: int) -> None:
@@ -182,7 +182,7 @@ def test_two_of_three_down_nothing_is_decided_and_all_goes_on_when_they_are_back
     assert created(Talk(cluster, 1).ask(create_topic("orders")))
 
 
-# -- the quorum ------------------------------------------------------------------------------------
+# -- faults of the quorum --------------------------------------------------------------------------
 
 
 def test_f36_a_voter_back_from_a_partition_does_not_disturb_the_controller(seed: int) -> None:
@@ -263,7 +263,7 @@ def test_f42_a_node_answers_on_its_ports_before_there_is_a_quorum() -> None:
     assert not cluster.is_ready
 
 
-# -- brokers ---------------------------------------------------------------------------------------
+# -- faults of brokers -----------------------------------------------------------------------------
 
 
 def is_fenced(cluster: SimCluster, host: SimHost) -> bool:

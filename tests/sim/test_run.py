@@ -114,7 +114,7 @@ def test_a_fault_struck_as_it_was_scheduled_and_is_counted() -> None:
 
 
 def test_the_budget_holds_back_what_is_not_promised_to_be_survived() -> None:
-    """With min.insync.replicas=2, only one replica at a time may lose its unsynced records."""
+    """With min.insync.replicas=2, at most one replica at a time loses its unsynced records."""
     topics = (TopicPlan("orders", replicas=3, min_insync_replicas=2),)
     schedule = (
         Fault(2_000, "power-loss", (1,), 4_000),

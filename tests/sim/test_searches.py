@@ -1,4 +1,4 @@
-"""A search by time runs as a job, so other clients are served, and a crash may interrupt it."""
+"""A search by time runs as a job, so the node serves other clients. A crash may interrupt it."""
 
 import pytest
 from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsTopic

@@ -1,4 +1,4 @@
-"""Whole runs by seed, as `tidelog simulate` makes them: no seed may violate an invariant."""
+"""Complete runs with several seeds, as in `tidelog simulate`: none violates an invariant."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every story matches its transcript and passes. It fails if a mutant replaces the right rule.
+"""Every story matches its transcript and passes. With a mutant (a wrong rule), it fails.
 
 `pytest --rewrite` records the transcripts again. Read the difference before you commit it.
 """
@@ -26,7 +26,7 @@ LADDER = {
 
 @cache
 def played(name: str, mutant: str | None = None) -> Played:
-    """Play a story once, because its result never changes and some stories take long."""
+    """Play a story once, because its result never changes and some stories are slow."""
     return play(library.story(name), mutant)
 
 

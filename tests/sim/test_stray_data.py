@@ -1,4 +1,4 @@
-"""A node reports stray data and keeps it, renamed or in place. It can be restored (F58)."""
+"""A node reports stray data, and keeps it, renamed or in place, for a restore (F58)."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Replicas that move are limited to a rate, and do not slow down in-sync replicas."""
+"""Moving replicas are limited to a rate, and do not slow down in-sync replicas."""
 
 import pytest
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
@@ -33,7 +33,7 @@ def write(cluster: SimCluster, value: bytes) -> ErrorCode:
 
 
 def written(seed: int) -> SimCluster:
-    """A topic with two in-sync replicas, which takes long to move at the limited rate."""
+    """A topic with two in-sync replicas that take a long time to move at the limited rate."""
     cluster = running(seed, replica_fetch_max_bytes=str(SIZE))
     make_topic(cluster, (1, 2))
     for _ in range(RECORDS):

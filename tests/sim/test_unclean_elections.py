@@ -1,4 +1,4 @@
-"""Elections when no replica is known to have all committed records, and reports about them."""
+"""Elections when no replica is known to have all committed records, and how they are reported."""
 
 import logging
 from datetime import timedelta
@@ -119,7 +119,7 @@ def test_f27_a_replica_that_shuts_down_holds_up_no_write(seed: int) -> None:
     leader, [leaving, _] = leader_of(cluster), followers_of(cluster)
     assert write(cluster, leader, b"0") is ErrorCode.none
     leaving.shutdown()
-    leaving.pause()  # it stops during its shutdown, while its connections are open
+    leaving.pause()  # it is paused during its shutdown, with open connections
     began = cluster.world.now
     while leaving.id in newest(cluster).isr:
         assert write(cluster, leader_of(cluster), b"1") in (

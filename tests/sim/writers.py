@@ -61,7 +61,7 @@ class Writer:
         self._talk.begin(produce_to(self.topic, wanted, acks=self._acks), then=answered)
 
     def check(self, found: list[Record]) -> None:
-        """Check that no record of a log is lost, repeated or out of order, without gaps."""
+        """Check that the log has no gap, and no lost, repeated or misplaced record."""
         assert [record.offset for record in found] == list(range(len(found)))
         kept = [record.value for record in found]
         for offset, value in self.acknowledged.items():
