@@ -25,7 +25,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Disk:
     return made
 
 
-# -- both
+# -- rules for both disks
 
 
 def test_appends_go_to_the_end(disk: Disk) -> None:
@@ -145,7 +145,7 @@ def test_whole_files(disk: Disk) -> None:
     assert disk.list("") == ["a"]
 
 
-# -- real files
+# -- rules for real files
 
 
 def test_few_descriptors_serve_many_files(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_a_disk_that_takes_a_little_at_a_time(
     assert file.read(0, 99) == b"abcdefghijkl"
 
 
-# -- the simulated disk
+# -- rules for the simulated disk
 
 
 def test_what_was_synced_survives_and_the_rest_may_not() -> None:

@@ -1,6 +1,6 @@
 """A directory of Apache Kafka 4.1, stopped or killed, is opened with all of its records.
 
-tests/clients/kafka_directory.py wrote tests/unit/log/data.
+tests/clients/kafka_directory.py made the files in tests/unit/log/data.
 """
 
 import json

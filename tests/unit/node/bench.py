@@ -73,7 +73,7 @@ class Bench:
             self.settle()
             assert self.node.is_ready
 
-    # -- events ------------------------------------------------------------------------------------
+    # -- events for the node -----------------------------------------------------------------------
 
     def tell(self, event: Event) -> list[Outbound]:
         return self._take(self.node.handle(event, self.now))
@@ -142,7 +142,7 @@ class Bench:
     def shutdown(self) -> None:
         self._take(self.node.shutdown(self.now))
 
-    # -- answers -----------------------------------------------------------------------------------
+    # -- answers of the node -----------------------------------------------------------------------
 
     def answer(self, conn: ConnId, message: Any, version: int | None = None) -> Any:
         """The oldest unread answer, decoded as a response to `message`; None if there is none."""

@@ -9,7 +9,7 @@ HOUR_MS = 3_600_000
 
 
 def moved(*steps: int) -> Clock:
-    """A clock that was set by these steps, one after another, at the same moment."""
+    """A clock that was moved by these steps, one after another, at the same moment."""
     clock = Clock(1_000)
     for step in steps:
         clock.wall_moved(clock.ahead_ms + step)

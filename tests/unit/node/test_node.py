@@ -126,7 +126,7 @@ def test_an_fsync_of_the_metadata_that_fails_stops_the_node() -> None:
 
 
 def test_time_that_stands_still_or_goes_back_a_little_harms_nobody() -> None:
-    """The host's clock may return the same time twice; the node must not loop then."""
+    """The host's clock may return the same time twice; the node must not loop in this case."""
     node = Bench()
     node.now += 1_000
     node.tell(Ticked())

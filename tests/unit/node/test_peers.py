@@ -23,7 +23,7 @@ BAD = b"bad"
 
 
 class ChannelHost:
-    """One channel; `outbound` has its requests to the host, `answers` has what callers get."""
+    """One channel; `outbound` has its requests to the host, and `answers` the callers' results."""
 
     def __init__(self) -> None:
         self.clock, self.timers, self.ready = Clock(0), Timers(), ReadyQueue()

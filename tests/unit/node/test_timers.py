@@ -1,6 +1,6 @@
 """Timers fire in the order of their deadlines.
 
-With equal deadlines, the first one set fires first.
+If deadlines are equal, the timer that was set first fires first.
 """
 
 from hypothesis import given
@@ -78,7 +78,7 @@ def test_exactly_what_is_due_fires_in_order(wanted: list[tuple[int, bool]], now:
 
 
 def test_timers_that_were_cancelled_do_not_pile_up_until_their_time() -> None:
-    """Cancelled timers with a distant deadline must not use memory until then."""
+    """A cancelled timer must not use memory until its distant deadline."""
     timers, fired = Timers(), []
     timers.at(5, lambda: fired.append(5))
     for number in range(10_000):

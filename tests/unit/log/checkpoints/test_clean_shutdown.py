@@ -1,4 +1,4 @@
-"""The clean-shutdown mark is removed right before the first change of a log (F17)."""
+"""The clean-shutdown mark is removed right before the first change to a log (F17)."""
 
 from collections.abc import Callable
 from uuid import UUID
@@ -158,7 +158,7 @@ def test_a_run_that_was_registered_and_changed_nothing_stops_in_its_own_epoch() 
 
 
 def test_f11_a_stop_before_every_log_was_checked_is_not_clean() -> None:
-    """A log that was not opened since the kill may be damaged, so the next start must check it."""
+    """A log that was not opened after the kill may be damaged, so the next start must check it."""
     disk = SimDisk()
     directory = opened(disk)
     for partition in (A, B):

@@ -1,4 +1,4 @@
-"""partition.metadata has Kafka's two lines, and a copy of the topic id for the case of damage."""
+"""partition.metadata has Kafka's two lines, and a copy of the topic id in case of damage."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""If an index is wrong, a read scans the batches; the index is rebuilt and the damage reported."""
+"""If an index is wrong, reads scan the batches, and the index is rebuilt and reported."""
 
 from dataclasses import replace
 

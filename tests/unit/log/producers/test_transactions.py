@@ -75,7 +75,7 @@ def test_aborted_transactions_are_found_by_the_range_they_overlap() -> None:
     one, two = Producer(log, 1), Producer(log, 2)
     one.write(3)  # offsets 0 to 2
     two.write(2)  # offsets 3 to 4
-    one.end(abort=True)  # offset 5; producer two is open from 3
+    one.end(abort=True)  # offset 5; the transaction of producer two is open from 3
     two.end(abort=False)  # offset 6
     one.write()  # offset 7
     one.end(abort=True)  # offset 8

@@ -65,7 +65,7 @@ def test_f54_a_sound_log_is_opened_without_a_word(clean: bool) -> None:
 @given(st.lists(damages, min_size=1, max_size=3), st.booleans())
 @example([Damage("later segment", 0, 0, 0)], True)
 @example([Damage("garbage behind", 32, 0, 0), Damage("later segment", 0, 0, 0)], True)
-@example([Damage("flip", 33, 0, 0), Damage("directory", 1, 0, 0)], False)  # epoch file, log file
+@example([Damage("flip", 33, 0, 0), Damage("directory", 1, 0, 0)], False)  # epochs, then log
 @example([Damage("flip", 57, 0, 148_968)], True)  # the offset becomes too large for an index
 def test_f54_a_damaged_log_is_whole_or_says_so(struck: list[Damage], clean: bool) -> None:
     wrote = written(clean=clean)

@@ -198,7 +198,7 @@ def strike(byte: int, *, number: int = 5, count: int = 12) -> tuple[SimDisk, byt
 
 @pytest.mark.parametrize("byte", [8, 16, 20, 25, 60, 90])
 def test_f47_a_flipped_bit_in_synced_data_deletes_nothing_behind_it(byte: int) -> None:
-    """The bytes are in the length, magic, checksum, last offset delta, count and a record."""
+    """The bits are in the length, magic, checksum, last offset delta, record count or a record."""
     disk, written = strike(byte)
     log = open_log(disk, ONE_SEGMENT, recovery_point=12)
 

@@ -109,7 +109,7 @@ class LifecycleHost:
         self.publish(epoch=epoch, fenced=False, offset=epoch + 1)
 
 
-# -- registration ----------------------------------------------------------------------------------
+# -- registration at the controller ----------------------------------------------------------------
 
 
 def test_it_introduces_itself() -> None:
@@ -233,7 +233,7 @@ def test_f17_a_run_that_has_found_damage_proves_nothing_any_more() -> None:
     assert CleanShutdownMark(host.disk).found == CleanShutdown(False)
 
 
-# -- heartbeats ------------------------------------------------------------------------------------
+# -- heartbeats to the controller ------------------------------------------------------------------
 
 
 def test_it_heartbeats_at_its_interval_in_its_epoch() -> None:
@@ -345,7 +345,7 @@ def test_a_late_answer_to_an_earlier_epoch_changes_nothing() -> None:
     assert host.asked == []
 
 
-# -- shutdown --------------------------------------------------------------------------------------
+# -- controlled shutdown ---------------------------------------------------------------------------
 
 
 def test_it_asks_before_it_goes_and_goes_when_it_may() -> None:

@@ -15,8 +15,10 @@ from tidelog.node.inspection import NodeInspection
 
 MANY = 9_000
 MOST_CALLS = 300_000
-"""A decision on `MANY` partitions makes this many calls at most, nearly all of them of C. They take
-about 20 milliseconds."""
+"""The most function calls that a decision on `MANY` partitions may make.
+
+Nearly all of these functions are implemented in C, so the calls take about 20 milliseconds.
+"""
 
 
 def creation(name: str, partitions: int) -> Any:

@@ -70,7 +70,7 @@ class ProducerHost:
         self.clock.now = end
 
     def asked(self) -> tuple[int, int, memoryview, int]:
-        """The request in progress: connection, API key, frame, position of its body."""
+        """The request in progress: its connection, API key and frame, and where its body begins."""
         sent = list(self._sent)
         self._sent.clear()
         for one in sent:

@@ -30,7 +30,7 @@ from tidelog.node.timers import Timers
 
 
 class EventsHost:
-    """The events of a node in a cluster where the topic of events has no leader."""
+    """A node's `ReplicationEvents`, in a cluster whose replication-events topic has no leader."""
 
     def __init__(self, is_on: str = "true") -> None:
         self.clock, self.timers, self.ready = Clock(NOW), Timers(), ReadyQueue()

@@ -93,7 +93,7 @@ def test_f62_a_log_that_refuses_to_be_written_to_does_not_hold_up_the_others(
 
 
 def answer_unless(follower: Following, bad: set[int], *, loses: bool) -> set[int]:
-    """Give the leader's next answer, which fails if a bad partition is in the session."""
+    """Give the leader's next answer, or fail the fetch if a bad partition is in the session."""
     asked = follower.asked
     assert asked is not None
     if asked.session_epoch == 0:

@@ -56,7 +56,7 @@ class Follower:
 
 
 def test_f31_the_same_leader_in_the_same_epoch_is_followed_on_as_before() -> None:
-    """Images repeat the leader and epoch; a restart of the fetcher would cost a round trip."""
+    """Most images repeat the leader and epoch. Restarting the fetcher would cost a round trip."""
     follower = Follower()
     follower.fetchers.follow(follower.replica, LEADER, 7)
     assert len(follower.asked_for()) == 1

@@ -59,7 +59,8 @@ def test_f57_the_only_controller_has_everything_or_says_what_is_wrong(
     kind: str, cleanly: bool, with_snapshots: bool, seed: int
 ) -> None:
     disk = used(cleanly, with_snapshots)
-    # Do not swap the mark with a log file: without the mark, a damaged end counts as torn.
+    # Do not swap metadata-log-mark with a log file, because without the mark a damaged end counts
+    # as a torn write.
     is_for_two = kind in ("swap", "copy over")
     done = damage(
         disk, kind, Random(seed), lambda path: not is_for_two or path != metadata_mark.PATH

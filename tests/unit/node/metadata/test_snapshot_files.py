@@ -1,4 +1,4 @@
-"""Snapshots of the metadata log hold the image and the voters, or are not used at all."""
+"""A metadata snapshot has the image and the voters. A damaged or incomplete one is not used."""
 
 from uuid import UUID
 

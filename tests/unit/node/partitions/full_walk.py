@@ -99,7 +99,7 @@ class Leader:
         assert found is not None
         return found
 
-    # -- what happens to partitions ----------------------------------------------------------------
+    # -- changes of partitions ---------------------------------------------------------------------
 
     def lead(self, index: int, epoch: int) -> None:
         self.replica(index).lead(ME, epoch, self._agreed((ME, *FOLLOWERS)))
@@ -147,7 +147,7 @@ class Leader:
             self.clock.now += 50
             self.timers.fire(self.clock.now, ReadyQueue().run)
 
-    # -- fetches -----------------------------------------------------------------------------------
+    # -- fetches and answers -----------------------------------------------------------------------
 
     def ask(self, reader: int, message: FetchRequest) -> None:
         raise NotImplementedError
@@ -165,7 +165,7 @@ class Leader:
         chunks = encode_response(VERSION, 7, bare)
         self.answers.append((reader, b"".join(_bytes(chunk) for chunk in chunks)))
 
-    # -- what must be the same ---------------------------------------------------------------------
+    # -- state that must be equal ------------------------------------------------------------------
 
     def known(self) -> list[Any]:
         """The state of each partition, and everything that the leader knows about its followers."""

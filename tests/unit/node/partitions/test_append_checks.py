@@ -1,4 +1,4 @@
-"""If a job checks the records of a Produce first, the batches keep their order."""
+"""Batches are appended in the order of their requests, even if a job first checks one of them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Cold reads: one job per window, shared by its waiters, bounded per connection and per node."""
+"""One job reads a window of a file for all waiting requests. Connections and nodes have limits."""
 
 from tidelog.model.disk import FileSlice
 from tidelog.model.events import Ran

@@ -153,7 +153,7 @@ def test_f28_a_request_that_nobody_answered_is_made_again() -> None:
     assert again.topics == request.topics
 
 
-# -- events ----------------------------------------------------------------------------------------
+# -- replication events ----------------------------------------------------------------------------
 
 
 def image_with(isr: tuple[int, ...], epoch: int, *, fenced: int = 0) -> ClusterImage:

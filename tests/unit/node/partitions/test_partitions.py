@@ -43,7 +43,7 @@ def values(answer: Any) -> list[bytes | None]:
     return [record.value for record in records_in(fetched(answer).records)]
 
 
-# -- acks ------------------------------------------------------------------------------------------
+# -- acks and flushes ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("acks", [1, -1])
@@ -301,7 +301,7 @@ def test_the_client_of_another_leader_epoch_is_told_which_is_too_old_or_too_new(
     assert fetched(answer).error is ErrorCode.unknown_leader_epoch
 
 
-# -- deletion --------------------------------------------------------------------------------------
+# -- deleted topics and records --------------------------------------------------------------------
 
 
 def test_everyone_who_waits_on_a_deleted_topic_is_told() -> None:

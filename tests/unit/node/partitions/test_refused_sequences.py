@@ -1,4 +1,4 @@
-"""If a batch is refused for lack of leadership, the batch after it gets the same error (F44)."""
+"""If a batch is refused because its node does not lead, the next one gets the same error (F44)."""
 
 import pytest
 from tests.sim.messages import create_topic, produce_to
@@ -29,7 +29,7 @@ class Leader:
         return error
 
     def cut_off(self, sequence: int) -> None:
-        """Refuse one batch for lack of contact."""
+        """Let the node refuse one batch, because it has lost contact with the other nodes."""
         self._is_cut_off = True
         assert self.write(sequence) is REFUSED
         self._is_cut_off = False

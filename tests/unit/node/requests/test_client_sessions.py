@@ -1,4 +1,4 @@
-"""Answers leave in the order of the requests; if too many are unanswered, reading stops."""
+"""Answers are sent in request order. If too many requests are unanswered, reading stops."""
 
 from tests.sim.messages import ask, batch, create_topic, fetch_from, produce_to
 from tests.unit.node.bench import Bench

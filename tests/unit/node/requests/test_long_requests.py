@@ -272,7 +272,7 @@ def test_f63_what_nodes_ask_of_a_controller_does_not_wait_behind_clients() -> No
 
 
 def most_calls_of(node: MeteredBench, request: object) -> int:
-    """The most function calls of a single event until the request is answered or refused."""
+    """The most function calls that one event makes until the request is answered or refused."""
     node.is_metered, node.most_calls = True, 0
     conn = node.connect()
     node.send(conn, request)
@@ -388,7 +388,7 @@ def test_f63_a_request_for_an_endless_answer_closes_its_connection(
 
 
 def test_f63_a_session_in_which_all_partitions_have_changed_is_read_in_slices() -> None:
-    """With another isolation level, all partitions count as changed, without new records."""
+    """A new isolation level makes all partitions count as changed, even without new records."""
     node = MeteredBench()
     node.ask(create_topic("many", MANY_PARTITIONS))
     for _ in range(30):

@@ -25,7 +25,7 @@ ELEMENTS = 2_500
 REAL = 20
 VERSION = 12
 FEW = 100
-"""A limit for objects in cycles that other code causes. It is far below ELEMENTS."""
+"""How many objects other code may leave in cycles. The limit is far below ELEMENTS."""
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def begun(node: Bench, api: Api, version: int) -> ConnId:
 
 
 def forget(node: Bench, conn: ConnId) -> None:
-    """Close the connection, and drop what the bench has recorded."""
+    """Close the connection, and drop the effects and answers that the bench has recorded."""
     if conn not in node.closed:
         node.disconnect(conn)
     node.outbound.clear()

@@ -126,7 +126,7 @@ def test_a_closed_connection_is_told_once(node: Bench) -> None:
 
 
 def test_a_client_id_as_long_as_can_be_joins_a_group(node: Bench) -> None:
-    """The member id contains the client id, but must not exceed the longest string."""
+    """The member id contains the client id, but must not exceed the longest allowed string."""
     name = b"x" * 32_767
     node.ask(ask(10, key_type=0, coordinator_keys=("readers",)))
     conn = node.connect()
@@ -160,7 +160,7 @@ def test_a_request_that_fails_while_it_waits_harms_its_own_client_only(
         raise RuntimeError("cannot be told")
 
     conn = node.connect()
-    node.send(conn, create_topic("made"))  # waits for the metadata log
+    node.send(conn, create_topic("made"))  # the answer waits for the metadata log
     with monkeypatch.context() as patched:
         patched.setattr("tidelog.node.requests.requests.encode_response_steps", fail)
         with pytest.raises(RuntimeError, match="cannot be told"):
