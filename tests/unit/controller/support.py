@@ -38,7 +38,7 @@ def settings(properties: Mapping[str, str]) -> BrokerSettings:
 
 
 class CountingDice:
-    """Random numbers and ids for tests: 0, 1, 2, ..."""
+    """Returns 0, 1, 2, ... instead of random numbers and ids."""
 
     def __init__(self) -> None:
         self._drawn = -1

@@ -164,7 +164,7 @@ class CoordinatorUnderTest:
             self.shard.replay(key, value, self.now)
         self.carry_out(self.shard.loaded(self.now))
 
-    # -- What a node does --------------------------------------------------------------------------
+    # -- Actions of a node -------------------------------------------------------------------------
 
     def ask(self, request: Any, version: int | None = None, client: ClientInfo = CLIENT) -> int:
         """Send a request, and return its ticket."""
@@ -204,10 +204,10 @@ class CoordinatorUnderTest:
         self.now = end
 
     def successor(self, settings: GroupSettings | None = None) -> "CoordinatorUnderTest":
-        """A new coordinator that loads the log of this one."""
+        """A new coordinator that has loaded this coordinator's log."""
         return CoordinatorUnderTest(settings or self.settings, predecessor=self)
 
-    # -- Members -----------------------------------------------------------------------------------
+    # -- Requests of members -----------------------------------------------------------------------
 
     def join(self, member: str = "", *, version: int = 9, **about: Any) -> int:
         return self.ask(joining(member, **about), version)
@@ -251,7 +251,7 @@ class CoordinatorUnderTest:
         assert self.answers[ticket].error_code is ErrorCode.none
         return members
 
-    # -- Offsets -----------------------------------------------------------------------------------
+    # -- Requests about offsets --------------------------------------------------------------------
 
     def commit(
         self,
@@ -303,7 +303,7 @@ class CoordinatorUnderTest:
         topic_id: UUID | None = None,
         version: int = 10,
     ) -> int:
-        """Fetch offsets; without partitions, all offsets of the group."""
+        """Fetch the offsets of these partitions, or of the whole group if none are given."""
         topics = tuple(
             OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=(partition,))
             for topic, partition in partitions
@@ -333,7 +333,7 @@ class CoordinatorUnderTest:
         )
         return self.ask(request)
 
-    # -- Administration ----------------------------------------------------------------------------
+    # -- Requests of administrators ----------------------------------------------------------------
 
     def describe(self, group: str = GROUP, version: int = 6) -> Any:
         request = DescribeGroupsRequest(groups=(group,), include_authorized_operations=False)
@@ -351,7 +351,7 @@ class CoordinatorUnderTest:
     def delete_groups(self, *groups: str) -> int:
         return self.ask(DeleteGroupsRequest(groups_names=groups))
 
-    # -- The log -----------------------------------------------------------------------------------
+    # -- The records in the log --------------------------------------------------------------------
 
     def written_groups(self, group: str = GROUP) -> Iterator[GroupMetadataValue | None]:
         """The written records of a group, in order; None for a tombstone."""

@@ -1,4 +1,4 @@
-"""The rules that a coordinator must keep with random members, writes and failovers.
+"""Rules that a coordinator must obey with random members, writes and failovers.
 
 - Every ticket is answered exactly once.
 - One generation has one assignment: all members of a generation get parts of the same assignment,
@@ -63,7 +63,7 @@ class Coordinator(RuleBasedStateMachine):
         self.assignments: dict[tuple[str, int, int], bytes] = {}
         self.failed = False
 
-    # -- Members -----------------------------------------------------------------------------------
+    # -- Requests of members -----------------------------------------------------------------------
 
     def ask(self, kind: str, client: Client, ticket: int) -> None:
         self.asked[ticket] = (kind, client)
@@ -135,7 +135,7 @@ class Coordinator(RuleBasedStateMachine):
 
     @rule(group=st.sampled_from(GROUPS), rounds=st.integers(1, 4))
     def rally(self, group: str, rounds: int) -> None:
-        """The clients of a group behave correctly for some rounds, while writes succeed."""
+        """Let the clients of a group behave correctly for some rounds, while writes succeed."""
         self.coordinator.write_all()
         self.coordinator.writes_succeed = True
         for _ in range(rounds):
@@ -171,7 +171,7 @@ class Coordinator(RuleBasedStateMachine):
         ticket = self.coordinator.leave((client.member, client.instance), group=client.group)
         self.ask("leave", client, ticket)
 
-    # -- Offsets and administration ----------------------------------------------------------------
+    # -- Requests about offsets, and of administrators ---------------------------------------------
 
     @rule(number=clients, partition=st.integers(0, 2), behind=st.sampled_from([0, 0, 1]))
     def commit(self, number: int, partition: int, behind: int) -> None:
@@ -206,7 +206,7 @@ class Coordinator(RuleBasedStateMachine):
         ticket = self.coordinator.delete_offsets(("topic", partition), group=group)
         self.ask("delete", self.clients[0], ticket)
 
-    # -- The log and time --------------------------------------------------------------------------
+    # -- Writes to the log, and time ---------------------------------------------------------------
 
     @rule()
     @precondition(lambda self: self.coordinator.unwritten)
@@ -222,7 +222,7 @@ class Coordinator(RuleBasedStateMachine):
     @rule(error=st.sampled_from(FAILURES))
     @precondition(lambda self: self.coordinator.unwritten)
     def fail_the_latest_write(self, error: ErrorCode) -> None:
-        """Only the latest write can fail: a refusal arrives before the next write is requested."""
+        """Fail only the latest write, because a refusal arrives before the next write starts."""
         self.failed = True
         self.coordinator.settle(error, index=len(self.coordinator.unwritten) - 1)
         self.read_answers()
@@ -243,7 +243,7 @@ class Coordinator(RuleBasedStateMachine):
 
     @rule()
     def fail_over(self) -> None:
-        """A new coordinator loads the written log."""
+        """Let a new coordinator load the written log."""
         self.coordinator.carry_out(self.coordinator.shard.abandon())
         self.read_answers()
         assert not self.asked, "tickets left without an answer"
@@ -254,7 +254,7 @@ class Coordinator(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.fail_over()
 
-    # -- Checks ------------------------------------------------------------------------------------
+    # -- Checks of the rules -----------------------------------------------------------------------
 
     @invariant()
     def committed_is_what_the_log_says(self) -> None:

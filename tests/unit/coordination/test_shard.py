@@ -24,7 +24,7 @@ from tidelog.coordination.shard import GroupShard
 from tidelog.model.errors import ErrorCode
 from tidelog.node.clock import Clock
 
-# -- Loading ---------------------------------------------------------------------------------------
+# -- Loading the log -------------------------------------------------------------------------------
 
 
 def test_stable_group_is_found_again() -> None:
@@ -84,7 +84,7 @@ def replayed(*records: tuple[bytes, bytes | None]) -> CoordinatorUnderTest:
 
 
 def test_old_records_are_read() -> None:
-    """A group record of version 0 has one timeout only, and lacks the time of the state change."""
+    """A group record of version 0 has only one timeout, and lacks the time of the state change."""
     member = MemberMetadata(
         member_id="m",
         client_id="c",
@@ -157,7 +157,7 @@ def test_garbage_in_the_log_is_an_error(key: bytes, value: bytes | None) -> None
         GroupShard(SETTINGS, CountingDice(), Clock(0), lambda: LARGEST_BATCH).replay(key, value, 0)
 
 
-# -- Writes ----------------------------------------------------------------------------------------
+# -- Writes to the log -----------------------------------------------------------------------------
 
 
 def test_write_that_takes_too_long_fails_but_may_still_be_durable() -> None:

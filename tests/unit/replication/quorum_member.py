@@ -32,7 +32,7 @@ class Member:
     id: NodeId
     saved: QuorumState | None = None
     held: Held = field(default_factory=lambda: Held(UNKNOWN, is_fresh=True))
-    """The state in a file beside the log, which records how far the log has reached."""
+    """The state in a separate file next to the log, which records how far the log has reached."""
     log: list[int] = field(default_factory=list)
     """The epoch of each record."""
     machine: QuorumMachine | None = None

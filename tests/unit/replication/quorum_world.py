@@ -64,7 +64,7 @@ class QuorumWorld:
         self._tickets: dict[int, tuple[NodeId, NodeId, object]] = {}
         self._ticket = count(1)
 
-    # -- faults -----------------------------------------------------------------------------------
+    # -- starts and faults ------------------------------------------------------------------------
 
     def start(self, id: NodeId) -> None:
         member = self.members[id]
@@ -108,14 +108,14 @@ class QuorumWorld:
             member.directory = self._new_directory()
 
     def damage(self, id: NodeId) -> None:
-        """Remove a part of the log's end; the state beside the log remains."""
+        """Remove a part of the log's end; the separate file with the log's end (`held`) remains."""
         member = self.members[id]
         assert member.machine is None
         del member.log[self.random.randrange(len(member.log) + 1) :]
         member.committed = min(member.committed, len(member.log))
 
     def forget_promises(self, id: NodeId) -> None:
-        """Remove quorum-state; the state beside the log still has the epoch of the last vote."""
+        """Remove quorum-state; another file still has the epoch of the last vote."""
         member = self.members[id]
         assert member.machine is None
         if member.saved is not None:
@@ -128,7 +128,7 @@ class QuorumWorld:
         self.cut.clear()
         self.loss_percent = 0
 
-    # -- running ----------------------------------------------------------------------------------
+    # -- running the simulation -------------------------------------------------------------------
 
     @property
     def leader(self) -> Member | None:
@@ -325,7 +325,7 @@ class QuorumWorld:
         event = q.LeaderAnswered(member.id, member.machine.epoch, member.machine.leader, False)
         self._send(member.id, to, lambda other: self._step(other, event))
 
-    # -- fetching ---------------------------------------------------------------------------------
+    # -- fetching from the leader -----------------------------------------------------------------
 
     def _fetch(self, member: Member) -> None:
         if member.fetching is None or member.machine is None:
@@ -402,7 +402,7 @@ class QuorumWorld:
         if member.machine.is_retiring:
             self._log_changed(member)
 
-    # -- invariants -------------------------------------------------------------------------------
+    # -- checks of invariants ---------------------------------------------------------------------
 
     def _commit(self, member: Member, to: int) -> None:
         if to <= member.committed:

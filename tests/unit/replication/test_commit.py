@@ -11,7 +11,7 @@ def in_sync(*agreed: int, asked_for: tuple[int, ...] = (), minimum: int = 1) -> 
     return InSync(frozenset(agreed), frozenset((*agreed, *asked_for)), minimum)
 
 
-# -- in-sync replicas ------------------------------------------------------------------------------
+# -- the rule for in-sync replicas -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_larger_maximal_set_never_commits_more(
     assert isr_committed(ends, InSync(agreed, agreed | asked, 1), floor) <= smaller
 
 
-# -- quorum ----------------------------------------------------------------------------------------
+# -- the rule for a quorum -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tidelog.model.ids import NO_EPOCH
 from tidelog.replication.divergence import diverging, truncation_point
 from tidelog.sim.machines.disk import SimDisk
 
-# -- one answer ------------------------------------------------------------------------------------
+# -- one answer of the leader ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_where_the_follower_cuts(answer: EpochEnd, mine: EpochEnd, cut: int) -> 
     assert truncation_point(answer, mine, log_start=0) == cut
 
 
-# -- whole logs ------------------------------------------------------------------------------------
+# -- complete logs ---------------------------------------------------------------------------------
 
 
 def lead(log: PartitionLog, epoch: int, batches: int, size: int = 1) -> None:

@@ -64,7 +64,7 @@ def test_a_leader_that_falls_silent_is_replaced_in_one_round_of_votes() -> None:
 
 
 def test_a_voter_that_was_refused_by_a_living_leader_follows_it_again() -> None:
-    """A port may not be open yet, or a device between the nodes may refuse for a moment."""
+    """The port may still be closed, or a device between the nodes may refuse a connection."""
     for seed in range(20):
         world = running(3, seed)
         leader = world.run_until_leader()

@@ -56,7 +56,7 @@ def refusal(image: ClusterImage, *resources: Resource) -> tuple[str, str | None]
     return first.error_code.name, first.error_message
 
 
-# -- Changed ---------------------------------------------------------------------------------------
+# -- Accepted changes ------------------------------------------------------------------------------
 
 
 def test_a_key_is_set_and_deleted() -> None:
@@ -145,7 +145,7 @@ def test_another_minimum_of_in_sync_replicas_clears_the_eligible_ones() -> None:
     assert len(without.records) == 1
 
 
-# -- Refused ---------------------------------------------------------------------------------------
+# -- Refused changes -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def state(response: Any) -> tuple[bool, bool, bool]:
     return response.is_caught_up, response.is_fenced, response.should_shut_down
 
 
-# -- Registration ----------------------------------------------------------------------------------
+# -- Registration of brokers -----------------------------------------------------------------------
 
 
 def test_a_broker_registers_fenced_with_the_offset_as_its_epoch() -> None:
@@ -171,7 +171,7 @@ def test_the_registration_comes_first_so_that_its_offset_is_its_epoch() -> None:
     assert len(decision.records) == 2
 
 
-# -- Heartbeats ------------------------------------------------------------------------------------
+# -- Heartbeats of brokers -------------------------------------------------------------------------
 
 
 def test_a_broker_is_unfenced_when_it_has_read_its_own_registration() -> None:
@@ -282,7 +282,7 @@ def test_a_failed_log_directory_takes_its_replicas_out() -> None:
     assert ask(image, heartbeat(offline_log_dirs=(directory(1),))).records == ()
 
 
-# -- Unregistration, and controllers ---------------------------------------------------------------
+# -- Unregistered brokers, and registration of controllers -----------------------------------------
 
 
 def test_an_unregistered_broker_is_counted_on_nowhere() -> None:

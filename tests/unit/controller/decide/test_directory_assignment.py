@@ -70,7 +70,7 @@ def test_f33_a_replica_in_a_lost_directory_leads_no_more_and_is_not_in_sync(wher
 
 
 def test_f15_fetches_from_before_a_follower_lost_records_are_not_counted_any_more() -> None:
-    """A fetch on its way would otherwise add the follower to the in-sync set again too early."""
+    """Otherwise a fetch in flight would add the follower to the in-sync set again too early."""
     image = two_directories(partition(leader=2))
     lost = placed_in(after(image, ask(image, assignment(REPLACED))))
     assert (lost.leader, lost.isr, lost.leader_epoch) == (2, (2, 3), 6)

@@ -38,7 +38,7 @@ def only(image: ClusterImage) -> PartitionImage:
     return image.topics["t"].partitions[0]
 
 
-# -- Fencing ---------------------------------------------------------------------------------------
+# -- Elections when brokers are fenced or unfenced -------------------------------------------------
 
 
 def test_a_dead_leader_is_followed_by_the_next_in_sync_replica() -> None:
@@ -148,7 +148,7 @@ def test_no_image_shows_a_fenced_leader_in_a_cluster_of_many_partitions() -> Non
         assert 2 not in found.isr
 
 
-# -- Timers ----------------------------------------------------------------------------------------
+# -- Elections by a timer --------------------------------------------------------------------------
 
 
 def test_the_lead_goes_back_to_preferred_replicas_that_are_in_sync() -> None:

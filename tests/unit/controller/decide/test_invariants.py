@@ -1,4 +1,4 @@
-"""After any sequence of decisions the invariants hold, and the records give the same image."""
+"""After any sequence of decisions the invariants hold, and a replay gives the same image."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -137,7 +137,7 @@ class World:
         self.commit(tuple(elections.fence_expired(self.image, [id_], self.context())))
 
 
-# -- Invariants ------------------------------------------------------------------------------------
+# -- The checked invariants ------------------------------------------------------------------------
 
 
 def check_transition(old: ClusterImage, new: ClusterImage) -> None:
@@ -196,7 +196,7 @@ def check_partition(image: ClusterImage, partition: PartitionImage) -> None:
         assert partition.has_leader, "someone in sync can lead"
 
 
-# -- Sequences -------------------------------------------------------------------------------------
+# -- Random sequences of events --------------------------------------------------------------------
 
 NAMES = st.sampled_from(["a", "b", "c.d", "c_d", "e"])
 IDS = st.sampled_from(list(BROKERS))

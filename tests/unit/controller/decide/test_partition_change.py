@@ -1,4 +1,4 @@
-"""The decision about a partition, compared with that of Apache Kafka 4.1 for the same input.
+"""The decision about a partition, compared with Apache Kafka 4.1's decision for the same input.
 
 A line of the golden file has a state, a requested change and Kafka's record. The state is
 replicas|isr|elr|last known elr|adding|removing|leader|recovery|min isr|elr on|election|may lead

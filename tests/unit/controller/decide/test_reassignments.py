@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments: new replicas catch up, then old ones are removed; cancellation."""
+"""AlterPartitionReassignments: beginning, completing and cancelling a reassignment."""
 
 from typing import Any
 

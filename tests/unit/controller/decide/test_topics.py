@@ -71,7 +71,7 @@ def only(image: ClusterImage, asked: CreatableTopic, **changes: Any) -> Creatabl
     return result
 
 
-# -- Made ------------------------------------------------------------------------------------------
+# -- Accepted creations ----------------------------------------------------------------------------
 
 
 def test_a_topic_is_its_records() -> None:
@@ -160,7 +160,7 @@ def test_one_refused_topic_holds_back_no_other() -> None:
     assert [r.name for r in decision.records if isinstance(r, TopicRecord)] == ["good"]
 
 
-# -- Refused ---------------------------------------------------------------------------------------
+# -- Refused creations -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -334,7 +334,7 @@ def test_a_batch_may_have_ten_thousand_partitions_in_all() -> None:
     }
 
 
-# -- Deleted ---------------------------------------------------------------------------------------
+# -- Deletions of topics ---------------------------------------------------------------------------
 
 
 def deletion(*topics: tuple[str | None, UUID | None]) -> DeleteTopicsRequest:

@@ -217,7 +217,7 @@ def test_what_precedes_a_transaction_in_its_batch_is_visible() -> None:
     assert list(image.visible.topics) == ["first"]
 
 
-# -- Sharing, and invalid logs ---------------------------------------------------------------------
+# -- Parts that images share, and invalid logs -----------------------------------------------------
 
 
 def test_untouched_maps_are_shared() -> None:

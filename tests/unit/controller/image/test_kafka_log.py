@@ -43,7 +43,8 @@ def test_every_record_decodes_and_encodes_to_the_same_bytes() -> None:
         record = decode_record(value)
         encoded = encode_record(record)
         if isinstance(record, PartitionRecord):
-            # Kafka writes version 2 whenever the feature is on. We do so only if a field needs it.
+            # Kafka writes version 2 whenever the feature is on. Tidelog does so only if a field
+            # needs it.
             assert (value[2], encoded[2]) == (2, 1)
             assert encoded[3:] == value[3:]
         else:

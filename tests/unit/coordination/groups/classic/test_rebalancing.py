@@ -138,7 +138,7 @@ def test_leader_that_does_not_rejoin_is_replaced() -> None:
     assert coordinator.answers[ticket].leader == follower
 
 
-# -- Sessions --------------------------------------------------------------------------------------
+# -- Session timeouts ------------------------------------------------------------------------------
 
 
 def test_silent_member_is_removed_after_its_session() -> None:
