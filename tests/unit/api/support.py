@@ -1,4 +1,4 @@
-"""A small cluster image for requests, and a driver that gives handlers their effects' results."""
+"""A small cluster image for requests, and a driver that answers the effects of handlers."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -45,7 +45,7 @@ SETTINGS = BrokerSettings.from_properties(
 
 
 class CountingDice:
-    """Random numbers for tests, which are 0, 1, 2, ..."""
+    """Returns 0, 1, 2, ... instead of random numbers."""
 
     def __init__(self) -> None:
         self._drawn = -1

@@ -1,4 +1,4 @@
-"""The facts and events of a partition, healthy unless a test changes them."""
+"""Facts and events of a partition that is healthy unless a test changes it."""
 
 from typing import Any
 

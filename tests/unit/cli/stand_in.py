@@ -171,7 +171,7 @@ def stand_in() -> Iterator[StandIn]:
 
 
 def _serve(listening: socket.socket, broker: StandIn) -> None:
-    """Serve one client after another until each disconnects."""
+    """Serve clients one after the other, each until it disconnects."""
     while True:
         try:
             client, _ = listening.accept()

@@ -24,7 +24,7 @@ MODULES = {
 @pytest.mark.parametrize("command", MODULES)
 def test_a_job_prints_its_help_where_nothing_is_installed(command: str) -> None:
     done = subprocess.run(
-        # -S: without installed packages.
+        # -S makes Python ignore installed packages.
         [
             sys.executable,
             "-S",

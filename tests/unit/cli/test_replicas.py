@@ -208,12 +208,12 @@ def test_what_no_event_tells_of_has_been_so_for_longer_than_events_go_back() -> 
     memory = Memory(history)
     memory.note([HURT], at(NOW))
     since = [memory.since(HURT, replica) for replica in HURT.replicas]
-    assert since == ["> 20 min", "> 20 min", "-"]  # the last one has left, without an event
+    assert since == ["> 20 min", "> 20 min", "-"]  # no event says when the third replica left
 
     back = HURT._replace(replicas=(*HURT.replicas[:2], ReplicaOffsets(3, 900, True)))
     memory.note([back], at(NOW + 2_000))
     memory.note([back], at(NOW + 5_000))
-    assert memory.since(back, back.replicas[2]) == "3.0 s"  # since it was first seen in sync
+    assert memory.since(back, back.replicas[2]) == "3.0 s"  # it was first seen in sync 3 s earlier
 
 
 def test_a_screen_shows_as_many_rows_as_it_has_room_for() -> None:

@@ -1,4 +1,4 @@
-"""A client whose peer is not a broker reports this. It does not hang or use up the memory."""
+"""A client reports that its peer is not a broker. It does not hang or use up the memory."""
 
 import socket
 from collections.abc import Iterator

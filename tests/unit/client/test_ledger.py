@@ -1,4 +1,4 @@
-"""The ledger file: each record is a separate line, even if the line before is incomplete."""
+"""The ledger file: each record is a separate line, even if the previous line is incomplete."""
 
 import json
 from pathlib import Path

@@ -6,7 +6,7 @@ from tidelog.client.partitioner import murmur2, partition_for
 @pytest.mark.parametrize(
     ("key", "signed"),
     [
-        # The hashes of Kafka's own producer, as signed ints of Java.
+        # The hashes of Kafka's own producer, as Java's signed ints.
         (b"21", -973932308),
         (b"foobar", -790332482),
         (b"a-little-bit-long-string", -985981536),

@@ -1,6 +1,6 @@
-"""A program beside the nodes is started again when it ends, and is stopped before the nodes.
+"""A companion program of the nodes is restarted when it ends, and is stopped before the nodes.
 
-If all nodes have ended, it is stopped, too, and killed if it does not end.
+If all nodes have ended, the program is stopped as well. It is killed if it does not stop.
 """
 
 import os
@@ -16,8 +16,8 @@ import pytest
 
 from tidelog.clusters.companion import Companion
 
-# Node and companion write to one file when they start and when they are asked to stop. So the file
-# shows the order.
+# The program writes to a file when it starts and stops, and the node writes to the same file when
+# it stops. The file therefore shows the order.
 NODE = """
 import os, signal, socket, sys
 options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
@@ -48,7 +48,7 @@ if starts < 2:
 print(os.getpid(), file=open(sys.argv[2], "w"))
 signal.pause()
 """
-# A program that does not end when it is asked to, and its child.
+# A program that ignores SIGTERM, and its child.
 STUBBORN = """
 import signal, subprocess, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -64,7 +64,7 @@ supervisor = socket.socket(fileno=int(options["--supervisor-fd"]))
 supervisor.send(b"!")
 open(options["--config"] + ".end").read()
 """
-# A program that ends when it is asked to, but leaves its child behind.
+# A program that ends on SIGTERM, but leaves its child behind.
 PARENT = """
 import signal, subprocess, sys
 child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
@@ -94,7 +94,7 @@ sys.exit(run_until_interrupted(supervisor))
 def supervised(
     directory: Path, node: str = NODE, program: str = PROGRAM
 ) -> Iterator["subprocess.Popen[str]"]:
-    """A supervisor of one node, with the program beside it."""
+    """A supervisor of one node and its companion program."""
     (directory / "node.py").write_text(node)
     (directory / "program.py").write_text(program)
     (directory / "events").touch()

@@ -72,7 +72,7 @@ def test_a_start_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_is_removed_by_its_owner_is_taken_by_one_only(tmp_path: Path) -> None:
-    """A process may open the lock file before its removal, and then lock a file without a name."""
+    """A process may open the lock file before its removal, and then lock the removed file."""
     for _ in range(20):
         first, second = LocalCluster(tmp_path, 1, 9092), LocalCluster(tmp_path, 1, 9092)
         first.claim()

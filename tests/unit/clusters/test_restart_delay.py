@@ -1,4 +1,4 @@
-"""When the supervisor starts a dead node again."""
+"""How long the supervisor waits before it restarts a dead node."""
 
 from tidelog.clusters.restart_delay import LONG_LIFE_SECONDS, LONGEST_SECONDS, RestartDelay
 

@@ -28,7 +28,7 @@ def problem(changes: dict[str, str], base: dict[str, str] | None = None) -> str:
     return str(refused.value)
 
 
-# -- Valid -----------------------------------------------------------------------------------------
+# -- Valid settings --------------------------------------------------------------------------------
 
 
 def test_defaults_are_kafkas() -> None:
@@ -123,7 +123,7 @@ def test_unknown_keys_have_warnings_and_ignored_keys_have_none() -> None:
     assert settings.raw["num.io.threads"] == "8"
 
 
-# -- Invalid ---------------------------------------------------------------------------------------
+# -- Invalid settings ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The message that lists the keys of a file that have no effect."""
+"""The message that lists which keys of a file have no effect."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_keys_without_effect_are_named(names: list[str], message: str) -> None:
         "max.connections.per.ip",
         "listener.name.plaintext.max.connections",
         "broker.id",
-        # Each of these already has its own warning.
+        # Each of these keys already has its own warning.
         "no.such.key",
         "authorizer.class.name",
     ],

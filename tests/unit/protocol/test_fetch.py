@@ -196,7 +196,7 @@ def fetched(version: int, *partitions: PartitionFetched) -> FetchResponse:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_slices_of_files_stand_between_the_chunks_and_count_in_the_length(version: int) -> None:
-    file = cast(File, object())  # this test never reads from it
+    file = cast(File, object())  # this test never reads from the file
     slices = [FileSlice(file, 64, 300), FileSlice(file, 0, 100_000)]
     of_files = fetched(
         version,

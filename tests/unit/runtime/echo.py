@@ -1,4 +1,4 @@
-"""A small node that answers by the first byte of a frame, and a host that runs it in a thread."""
+"""A small node whose answer depends on a frame's first byte, and a host that runs the node."""
 
 import socket
 import struct
@@ -51,7 +51,7 @@ def framed(payload: bytes) -> bytes:
 
 
 class EchoNode:
-    """Answers by the first byte of a frame.
+    """Answers frames. The first byte of a frame selects the answer.
 
     e: the rest of the frame. x: the same, then closes the connection. !: raises an error.
     m: this many bytes of memory. f: a slice of the file, sent from the file.

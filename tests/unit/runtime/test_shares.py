@@ -15,7 +15,7 @@ from tidelog.runtime.loop import SHARED_MS
 from tidelog.runtime.transport.limits import COSTLY_CPU_NS, CROWD
 
 SLOW_MS = SHARED_MS - 2
-"""The duration of a slow request; two of them exceed a connection's share of a pass."""
+"""The duration of a slow request; two of them exceed a connection's share of a loop pass."""
 
 
 class StoppedClock(HostClock):

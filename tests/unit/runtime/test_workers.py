@@ -1,4 +1,4 @@
-"""fsync in threads: a request is answered soon after its own fsync, even if others still run."""
+"""fsync in threads: a request is answered after its own fsync, even if other fsyncs still run."""
 
 import threading
 import weakref

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions, with its pages of topics."""
+"""DescribeTopicPartitions, which returns topics in pages."""
 
 from uuid import UUID
 

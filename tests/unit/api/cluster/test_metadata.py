@@ -148,7 +148,7 @@ def test_authorized_operations_are_everything_when_asked_for():
     assert not_asked.cluster_authorized_operations == NOT_ASKED
 
 
-# -- Leaders and replicas out of reach -------------------------------------------------------------
+# -- Leaders and replicas that a client cannot reach -----------------------------------------------
 
 
 def one_partition(found):
@@ -241,7 +241,7 @@ def test_version_0_hides_replicas_that_are_out_of_reach():
     assert (found.replica_nodes, found.isr_nodes) == ((1,), (1,))
 
 
-# -- Creation --------------------------------------------------------------------------------------
+# -- Automatic creation of topics ------------------------------------------------------------------
 
 
 def create(names, **changes):

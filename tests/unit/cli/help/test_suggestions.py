@@ -1,4 +1,4 @@
-"""Near matches of mistyped names, and the examples at the end of every --help."""
+"""Suggestions for mistyped names, and the examples at the end of every --help."""
 
 import shlex
 from collections.abc import Iterator

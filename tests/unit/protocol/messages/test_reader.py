@@ -1,4 +1,4 @@
-"""The reader accepts or refuses any bytes; `test_versions` shows that it reads kio's output."""
+"""Any bytes are decoded or raise MalformedMessage. `test_versions` compares the reader with kio."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""Metadata records: every class round-trips, versions are minimal, garbage is refused."""
+"""Metadata records: every class round-trips in its lowest possible version; garbage is refused."""
 
 import dataclasses
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Data is decompressed in chunks, however the input is split, and within the budget."""
+"""Data is decompressed in chunks, however the input is split, and only up to a limit."""
 
 import gzip
 import tracemalloc

@@ -1,4 +1,4 @@
-"""How the limit of descriptors is divided, and which files work when descriptors run out (F65)."""
+"""How the descriptor limit is divided, and what a node does when descriptors run out (F65)."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Incomplete requests: the memory that they may use, and which of them are read further (F65)."""
+"""Incomplete requests: how much memory they may use, and which of them are completed (F65)."""
 
 import socket
 import struct

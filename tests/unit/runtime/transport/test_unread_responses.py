@@ -1,4 +1,4 @@
-"""Clients that read slowly are slowed down; only those that read nothing are closed (F96)."""
+"""Clients that read slowly are slowed down. Only clients that read nothing are closed (F96)."""
 
 import socket
 import struct
