@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-# No deadlines, because the machine may be busy.
+# Tests of Hypothesis have no deadlines, because the machine may be busy.
 settings.register_profile(
     "tidelog",
     deadline=None,

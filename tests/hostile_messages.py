@@ -18,10 +18,10 @@ from tidelog.protocol.slices import Meter, finish
 
 CLIENT_ID = "hostile"
 ALL = 5_000
-"""About the number of partitions that a node holds."""
+"""About as many partitions as a node holds."""
 SOME = 1_500
 NOBODY = 7
-"""The value of wide integer fields that are not a partition index. No node has this id."""
+"""The value of integer fields that are not a partition index. No node has this id."""
 
 
 class Shape(Enum):
@@ -97,7 +97,7 @@ def hostile_requests() -> Iterator[LongRequest]:
 
 
 def _fitting(api: Api, version: int, shape: Shape, elements: int, size: int) -> int:
-    """This many elements, or as many as fit into a frame of this size."""
+    """The number of elements to use: `elements`, or as many as fit into a frame of this size."""
     cls = request_class(api.key, version)
     sample = len(_frame(api, version, cls, shape, min(elements, 200))) / min(elements, 200)
     return max(1, min(elements, int(0.8 * size / sample)))

@@ -4,10 +4,11 @@ from xdist.scheduler import LoadScopeScheduling
 
 
 class Sharing(LoadScopeScheduling):
-    """Keeps together the tests of a file, because they share clusters, and all tests with Spark.
+    """Runs the tests of a file in one process, because they share clusters.
 
-    A simulated test is long, so it may run in any process. The tests of stories stay together,
-    because each process caches the results of stories.
+    All tests with Spark run in one process, too. Simulated tests are long, so each of them may run
+    in any process. The tests of stories stay together, because each process caches the results of
+    stories.
     """
 
     def _split_scope(self, nodeid: str) -> str:

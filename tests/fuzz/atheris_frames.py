@@ -6,9 +6,9 @@
     fuzz-venv/bin/python -m tests.fuzz.atheris_frames corpus -max_total_time=300
 
 Run these commands in the root of the repository. All further flags are those of libFuzzer. An input
-begins with one byte that selects the listener. Then follow frames, each after its length in two
-bytes. A node gets several inputs before it is replaced. A failure prints all of them, because it
-may depend on earlier inputs.
+begins with one byte that selects the listener. Frames follow, each preceded by its length in two
+bytes. A node gets several inputs before it is replaced. A failure prints all inputs of the node,
+because it may depend on earlier inputs.
 """
 
 import logging

@@ -15,7 +15,7 @@ DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def source(path: str) -> Path:
-    """The file of a path. A path is relative to the package, and for the pipeline to src/."""
+    """The file that a path names, relative to the package or, for the pipeline, to src/."""
     if path.startswith("tests/"):
         return ROOT / path
     package = "" if path.startswith("tidelog_pipelines/") else "tidelog"
