@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Tests of Hypothesis have no deadlines, because the machine may be busy.
+# Hypothesis has no deadlines here, because the machine may be busy.
 settings.register_profile(
     "tidelog",
     deadline=None,

@@ -1,4 +1,4 @@
-"""The options of the Python API: the settings of the commands, with one sentence for each error."""
+"""The options of the Python API are the commands' settings. Each error is one sentence."""
 
 import inspect
 import subprocess

@@ -66,7 +66,7 @@ class Singles:
         directory = after / self.directory_of(node)
         could = set(range(RECORDS))
         if was_damaged:
-            # Use `&=`, because after a swap the directory may hold another partition's offsets.
+            # Use `&=`, because the damaged directory may hold offsets of another partition.
             could &= offsets_in(directory)
         if _names_another_topic(before, after, self.directory_of(node)):
             could = set()  # the node must keep these records but not serve them

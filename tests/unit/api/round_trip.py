@@ -64,7 +64,7 @@ RESULTS: dict[type, Callable[[Any, int], Any]] = {
     effects.Coordinate: lambda e, v: refusal(e.request, ErrorCode.not_coordinator, v),
     effects.CoordinateAll: lambda e, v: [refusal(e.request, ErrorCode.not_coordinator, v)],
 }
-"""Type of effect -> the result that an empty node gives, in the version of the client."""
+"""For each type of effect, the result that a node without data gives in this version."""
 
 
 def _decided(message: Any) -> Any:

@@ -31,7 +31,7 @@ sys.stdin.read()
 
 @contextmanager
 def idle_clients(address: tuple[str, int], number: int) -> Iterator[None]:
-    """Connections from a separate process, because one process has too few descriptors."""
+    """Connections from a separate process, because one process has too few for both ends."""
     command = [sys.executable, "-c", CONNECT_AND_WAIT, *map(str, address), str(number)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None

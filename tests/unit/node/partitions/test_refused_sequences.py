@@ -1,4 +1,4 @@
-"""If a batch is refused because its node does not lead, the next one gets the same error (F44)."""
+"""If a broker that does not lead refuses a batch, the next batch gets the same error (F44)."""
 
 import pytest
 from tests.sim.messages import create_topic, produce_to
