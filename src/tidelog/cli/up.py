@@ -96,7 +96,7 @@ def _named(ctx: click.Context, param: click.Parameter, directory: str) -> Path:
     is_flag=False,
     flag_value="",
     metavar="[DIR]",
-    help="Keep tables of topics with Spark, in DIR.  [default: `tables` in --dir]",
+    help="Write and maintain tables of topics with Spark, in DIR.  [default: `tables` in --dir]",
 )
 @click.option(
     "--verbose", is_flag=True, help="Print all log lines of the nodes, not only warnings."

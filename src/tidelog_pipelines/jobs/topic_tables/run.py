@@ -87,7 +87,7 @@ class TablesSettings(KafkaSettings):
     upkeep_seconds: float = setting(
         3600.0,
         metavar="SECONDS",
-        meaning="how often rows expire, and unused files are removed",
+        meaning="how often to delete expired rows and merge small files",
     )
     schema_registry: str = setting(
         "", metavar="URL", meaning="the schema registry of topics of format avro and protobuf"
