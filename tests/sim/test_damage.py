@@ -1,4 +1,4 @@
-"""Complete simulation runs damage files, and detect damage that no node reports."""
+"""Whole simulated runs in which files are damaged. A run fails if no node reports the damage."""
 
 import pytest
 

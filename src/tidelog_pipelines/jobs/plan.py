@@ -61,7 +61,7 @@ def destination_of(plan: Plan, topic: str) -> Destination:
 
 
 def target_of(plan: Plan, at: Destination) -> Target:
-    """A table whose rows change by key."""
+    """The table at this destination, for every mode except append."""
     return Target(at, Mode(plan.mode, plan.envelope), plan.layout)
 
 

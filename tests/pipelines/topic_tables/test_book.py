@@ -224,3 +224,23 @@ def test_metrics_have_each_topic(book: Book) -> None:
     assert samples[("tidelog_tables_state", "t", "running")] == 0
     assert samples[("tidelog_tables_lag_records", "t", "0")] == 5
     assert samples[("tidelog_tables_lag_records", "new", "0")] == 1
+
+
+def test_the_report_of_a_loss_replaces_an_earlier_failure_and_stays(book: Book) -> None:
+    book.hold("orders", "the disk is full", {0: 5})
+
+    book.written("orders", {0: 9}, "records of orders-0 may have been deleted", rows=2)
+    assert book.of("orders").error == "records of orders-0 may have been deleted"
+    assert book.of("orders").state == RUNNING
+
+    book.written("orders", {0: 12}, rows=5)
+    assert book.of("orders").error == "records of orders-0 may have been deleted"
+
+
+def test_a_batch_clears_the_error_of_an_earlier_failure(book: Book) -> None:
+    book.hold("orders", "the disk is full", {0: 5})
+
+    book.written("orders", {0: 9}, rows=2)
+
+    assert book.of("orders").error == ""
+    assert book.of("orders").state == RUNNING

@@ -122,7 +122,11 @@ def with_follower(*ends: int | None) -> ReplicaHistory:
 
 
 def test_a_follower_of_a_busy_partition_is_never_far_behind() -> None:
-    """The end offsets are newer than the leader's report, so they replace it."""
+    """At each look, the follower has passed the leader's end offset of the previous look.
+
+    So it is behind by at most the time between two looks. After a single look, only the leader's
+    older report gives a bound.
+    """
     history = with_follower(97, 3, 3)
     looks = [(at(NOW + 1_000 * n, took=10), 100 + 50 * n, 98 + 50 * n) for n in range(1, 5)]
     assert behind(history, *looks) == ["< 1.0 s"] * 4

@@ -161,7 +161,7 @@ class Connections:
     def half_received(self, conn: Connection) -> None:
         """Count the bytes of a half-received request; above the limit, stop reading."""
         if conn.id < 0:
-            return  # a response, whose length this node has bounded
+            return  # this node opened the connection; `answer_bytes` limits its responses
         if not self._half_received.changed(conn, conn.splitter.filled):
             conn.muted |= BY_MEMORY
         self._choose_read_size()

@@ -87,13 +87,18 @@ class Book:
                 self._tables[topic] = after
                 self._save()
 
-    def written(self, topic: str, ends: Mapping[int, int], **counts: int) -> None:
-        """Note that the records before these offsets are in the table or in quarantine."""
+    def written(self, topic: str, ends: Mapping[int, int], loss: str = "", **counts: int) -> None:
+        """Note that the records before these offsets are in the table or in quarantine.
+
+        `loss` is a sentence about records that were deleted before they were read. It stays visible
+        until the topic fails. The error of an earlier failure is cleared.
+        """
         now = self.of(topic)
+        has_failed = now.state == ERROR
         self.note(
             topic,
-            # If a loss of records was reported, keep the report visible.
-            **({"error": "", "state": RUNNING} if now.state == ERROR else {}),
+            error=loss or ("" if has_failed else now.error),
+            state=RUNNING if has_failed else now.state,
             offsets={**now.offsets, **ends},
             last_batch=round(time.time(), 3),
             failures=0,

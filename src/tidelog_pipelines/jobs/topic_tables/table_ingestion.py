@@ -83,13 +83,15 @@ class TableIngestion(Ingestion):
             return
         rows, quarantined = self.rows - before[0], self.quarantined - before[1]
         self._batches[part.topic] += 1
+        loss = ""
         if rows + quarantined < sum(span.end - span.start for span in part.spans):
-            self._report_expired(part)
+            loss = self._report_loss(part)
         known = self._book.of(part.topic)
         count = self._guarded(part.topic, lambda: _count(run, part.topic))
         self._book.written(
             part.topic,
             {span.partition: span.end for span in part.spans},
+            loss,
             rows=known.rows if count is None else count,
             quarantined=known.quarantined + quarantined,
         )
@@ -119,21 +121,19 @@ class TableIngestion(Ingestion):
         self._book.hold(topic, sentence, {span.partition: span.start for span in spans})
         streams.say(f"tidelog: {topic}: {sentence}")
 
-    def _report_expired(self, part: Part) -> None:
-        """Note in the book if records were deleted before they were read.
-
-        These records are lost.
-        """
+    def _report_loss(self, part: Part) -> str:
+        """Report if records were deleted before they were read. Returns the last sentence."""
         partitions = [span.partition for span in part.spans]
         first = self._log_offsets.first(part.topic, partitions)
+        loss = ""
         for span in part.spans:
             if (begin := first.get(span.partition, 0)) > span.start:
-                sentence = (
+                loss = (
                     f"records of {part.topic}-{span.partition} may have been deleted before they "
                     f"were read: offset {span.start} was next, and the first one is {begin}."
                 )
-                self._book.note(part.topic, error=sentence)
-                streams.say(f"tidelog: {sentence}")
+                streams.say(f"tidelog: {loss}")
+        return loss
 
 
 def _count(run: QueryRun, topic: str) -> int:
