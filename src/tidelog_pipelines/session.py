@@ -13,6 +13,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from tidelog_pipelines import class_archive
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jars import cache_directory, jars
 from tidelog_pipelines.java import java_home
@@ -32,6 +33,9 @@ JVM = "-Xss8m -Duser.timezone=UTC"
 
 The time zone is UTC because Spark's Kafka connector uses the JVM's time zone.
 """
+FOR_A_SHORT_JOB = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of a JVM that runs for seconds: it compiles quickly, and optimizes little."""
+CLASS_PATH = "spark.driver.extraClassPath"
 LOCAL = "local[*,4]"
 """Use all cores, and try each task up to four times, because a task may fail when a broker dies."""
 
@@ -62,9 +66,16 @@ LOCALLY = {
 
 
 def spark_session(
-    settings: SparkSettings, job: str = "tidelog", *, iceberg: bool = False
+    settings: SparkSettings,
+    job: str = "tidelog",
+    *,
+    iceberg: bool = False,
+    is_short: bool = False,
 ) -> SparkSession:
-    """A session according to the settings: embedded, on a cluster, or on a Connect server."""
+    """A session according to the settings: embedded, on a cluster, or on a Connect server.
+
+    `is_short` tells that the job has little data, so its JVM should start quickly.
+    """
     for name in QUERY_LOGGERS:
         PySparkLogger.getLogger(name).disabled = settings.log_level == "OFF"
     chosen = pairs(settings.conf, "--conf")
@@ -75,7 +86,8 @@ def spark_session(
     if _is_submitted():
         session = _configured(builder, {**AT_START, **ALWAYS, **chosen}).getOrCreate()
     else:
-        session = _configured(builder, _launch(settings, chosen, iceberg)).getOrCreate()
+        launch = _launch(settings, chosen, iceberg=iceberg, is_short=is_short)
+        session = _configured(builder, launch).getOrCreate()
     session.sparkContext.setLogLevel(settings.log_level)
     return session
 
@@ -123,11 +135,17 @@ def _is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _launch(settings: SparkSettings, chosen: dict[str, str], iceberg: bool) -> dict[str, str]:
+def _launch(
+    settings: SparkSettings, chosen: dict[str, str], *, iceberg: bool, is_short: bool
+) -> dict[str, str]:
     """The configuration of a JVM that this process starts itself."""
     master = settings.master or LOCAL
-    os.environ["JAVA_HOME"] = str(java_home(cache_directory()))
+    java = java_home(cache_directory())
+    os.environ["JAVA_HOME"] = str(java)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # For the JVM that only composes the command line of the other one.
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", FOR_A_SHORT_JOB)
+    options = [f"-Dlog4j2.configurationFile={LOG4J.as_uri()}", JVM]
     values = {
         **configuration(iceberg=iceberg),
         "spark.master": master,
@@ -140,10 +158,21 @@ def _launch(settings: SparkSettings, chosen: dict[str, str], iceberg: bool) -> d
         warehouse = str(cache_directory() / "spark-warehouse")
         values |= {**LOCALLY, "spark.sql.warehouse.dir": warehouse}
         values[DRIVER_MEMORY] = settings.driver_memory or f"{driver_megabytes()}m"
+        # There are no executors to send the jars to, and only classes of the class path can be
+        # archived.
+        always = jars()
+        # The archive serves every class path that begins with the jars of each session.
+        ours = [*always, *(one for one in jars(iceberg=iceberg) if one not in always)]
+        del values["spark.jars"]
+        paths = [*map(str, ours), *filter(None, [chosen.get(CLASS_PATH)])]
+        chosen = {**chosen, CLASS_PATH: os.pathsep.join(paths)}
+        options.append(class_archive.jvm_options(cache_directory(), java, always))
+        if is_short:
+            options.append(FOR_A_SHORT_JOB)
     elif settings.driver_memory:
         values[DRIVER_MEMORY] = settings.driver_memory
-    own = f"-Dlog4j2.configurationFile={LOG4J.as_uri()} {JVM}"
-    return values | chosen | {JAVA_OPTIONS: f"{own} {chosen.get(JAVA_OPTIONS, '')}"}
+    options.append(chosen.get(JAVA_OPTIONS, ""))
+    return values | chosen | {JAVA_OPTIONS: " ".join(filter(None, options))}
 
 
 def driver_megabytes() -> int:

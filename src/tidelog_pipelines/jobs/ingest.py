@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidelog_pipelines import failures, streams
+from tidelog_pipelines.jobs import caught_up
 from tidelog_pipelines.jobs.ingest_metrics import served
 from tidelog_pipelines.jobs.ingestion import Ingestion, compact
 from tidelog_pipelines.jobs.plan import Plan
@@ -256,7 +257,16 @@ def ingest(settings: IngestSettings) -> int:
     """Run the job in its own session."""
     require(settings)
     with claimed(located(settings.out)):
-        spark = spark_session(settings, "ingest", iceberg=settings.format == ICEBERG)
+        found = caught_up.UNKNOWN
+        if settings.once:
+            found = caught_up.backlog(
+                settings, settings.subscription, settings.checkpoint_path, repr(settings)
+            )
+        if found.is_nothing:
+            caught_up.rest(settings, settings.checkpoint_path, settings.group, settings.summary)
+            return 0
+        is_iceberg = settings.format == ICEBERG
+        spark = spark_session(settings, "ingest", iceberg=is_iceberg, is_short=found.is_short)
         try:
             require_lasting(spark, settings.table)
             run_claimed(spark, settings)
@@ -327,10 +337,13 @@ def run_claimed(
         finally:
             if offsets:
                 offsets.close()
-        if settings.once and settings.compact_every:
-            with turn(located(settings.out)):
-                ends = checkpoint.committed_ends()
-                compact(tables, [destination(topic, settings.table) for topic in ends])
+        if settings.once and is_complete:
+            ends = checkpoint.committed_ends()
+            if settings.compact_every:
+                with turn(located(settings.out)):
+                    compact(tables, [destination(topic, settings.table) for topic in ends])
+            if ends:
+                caught_up.note(checkpoint, identities.check(list(ends)), repr(settings))
     return is_complete
 
 

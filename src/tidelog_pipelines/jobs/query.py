@@ -4,13 +4,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from tidelog_pipelines import failures
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.session import spark_session
-from tidelog_pipelines.settings import SparkSettings, located, parse, setting
+from tidelog_pipelines.settings import SparkSettings, has_scheme, located, parse, setting
 from tidelog_pipelines.sinks.destinations import view_of
 from tidelog_pipelines.sinks.formats import FORMATS, ICEBERG
 from tidelog_pipelines.sinks.identities import destinations
@@ -26,6 +27,8 @@ are case-sensitive. Rows are printed with tabs between columns.
 
 
 CASE_SENSITIVE = "spark.sql.caseSensitive"
+SMALL_BYTES = 256 << 20
+"""Up to this size of all tables, a query is short."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +48,25 @@ def parsed(arguments: list[str]) -> QuerySettings:
 
 def query(settings: QuerySettings) -> int:
     """Run the job in its own session."""
-    spark = spark_session(settings, "query", iceberg=settings.format == ICEBERG)
+    size = size_of(located(settings.out))
+    spark = spark_session(
+        settings,
+        "query",
+        iceberg=settings.format == ICEBERG,
+        is_short=size is not None and size <= SMALL_BYTES,
+    )
     try:
         run(spark, settings)
     finally:
         spark.stop()
     return 0
+
+
+def size_of(directory: str) -> int | None:
+    """The bytes of all tables in a local directory. None if it is not local."""
+    if has_scheme(directory):
+        return None
+    return sum(file.stat().st_size for file in Path(directory).rglob("*.parquet"))
 
 
 def run(spark: SparkSession, settings: QuerySettings) -> None:
@@ -81,7 +97,10 @@ def answer(spark: SparkSession, settings: QuerySettings) -> DataFrame:
     own = {at.table for at in known.values() if in_catalog(at.table) is None}
     names = {view_of(name): name for name in own}
     # A topic may be named quarantine, but no topic can be named $quarantine.
-    for name, path in {QUARANTINE: QUARANTINE, **names, f"${QUARANTINE}": QUARANTINE}.items():
+    names = {QUARANTINE: QUARANTINE, **names, f"${QUARANTINE}": QUARANTINE}
+    # Spark reads the log of each table. A statement such as SHOW TABLES names none and needs all.
+    named = {name: path for name, path in names.items() if name in settings.sql} or names
+    for name, path in named.items():
         if (rows := tables.rows(path)) is not None:
             rows.createOrReplaceTempView(f"`{name}`")
     return spark.sql(settings.sql)

@@ -63,10 +63,10 @@ class Start:
 
 
 @contextmanager
-def summarized(where: str, checkpoint: Checkpoint, tables: Tables) -> Iterator[Ending]:
+def summarized(where: str, checkpoint: Checkpoint, tables: Tables | None) -> Iterator[Ending]:
     """Write a summary at the end, to a file, or to stdout for "-".
 
-    For "", no summary is written.
+    For "", no summary is written. Without tables, the run must read nothing.
     """
     ending = Ending()
     if not where:
@@ -84,28 +84,32 @@ def summarized(where: str, checkpoint: Checkpoint, tables: Tables) -> Iterator[E
     _write(where, {**found, "exit": ending.exit, "error": None})
 
 
-def _counted_if_possible(start: Start, checkpoint: Checkpoint, tables: Tables) -> dict[str, Any]:
+def _counted_if_possible(
+    start: Start, checkpoint: Checkpoint, tables: Tables | None
+) -> dict[str, Any]:
     try:
         return counted(start, checkpoint, tables)._asdict()
     except Exception:  # Spark has failed too, so report only the first error
         return {"seconds": round(time.monotonic() - start.time, 3)}
 
 
-def counted(start: Start, checkpoint: Checkpoint, tables: Tables) -> Ingested:
+def counted(start: Start, checkpoint: Checkpoint, tables: Tables | None) -> Ingested:
     """What was written since the start, counted in the tables."""
     seconds = time.monotonic() - start.time
     last, ends = checkpoint.last_committed(), checkpoint.committed_ends()
     before = start.ends if start.batch >= 0 else checkpoint.first_starts()
     spans = spans_between(before, ends)
-    known = destinations(tables) or {}
+    known = (tables and destinations(tables)) or {}
     return Ingested(
         batches=(-1 if last is None else last) - start.batch,
         records=sum(one.end - one.start for found in spans.values() for one in found),
         rows=sum(
             _rows(tables, known.get(topic, destination(topic)), found)
             for topic, found in spans.items()
-        ),
-        quarantined=_quarantined(tables, spans),
+        )
+        if tables
+        else 0,
+        quarantined=_quarantined(tables, spans) if tables and spans else {},
         seconds=round(seconds, 3),
         offsets=ends,
     )
@@ -118,7 +122,7 @@ def _rows(tables: Tables, at: Destination, spans: Sequence[Span]) -> int:
 
 def _quarantined(tables: Tables, spans: Mapping[str, Sequence[Span]]) -> dict[str, int]:
     rows: DataFrame | None = tables.rows(QUARANTINE)
-    if rows is None or not spans:
+    if rows is None:
         return {}
     inside = f.lit(False)
     for topic, found in spans.items():

@@ -27,11 +27,13 @@ class Span(NamedTuple):
 
 
 class Checkpoint:
-    def __init__(self, spark: SparkSession, path: str) -> None:
+    def __init__(self, spark: SparkSession | None, path: str) -> None:
+        """Without a session, the path is one of this machine."""
         self._spark = spark
         self.path = path.rstrip("/")
-        is_local = not has_scheme(path) and not _is_distributed(spark)
-        self._local = Path(self.path) if is_local else None
+        is_local = spark is None or (not has_scheme(path) and not _is_distributed(spark))
+        self.directory = Path(self.path) if is_local else None
+        """The directory, if it is local."""
 
     def query_id(self) -> str:
         """The id of the query. If the checkpoint was lost and created again, the id is new."""
@@ -42,6 +44,11 @@ class Checkpoint:
         """The number of the last complete batch. None if no batch is complete."""
         numbers = [int(name) for name in self._names("commits") if name.isdigit()]
         return max(numbers, default=None)
+
+    def is_complete(self) -> bool:
+        """Whether the last batch that was planned is complete."""
+        planned = [int(name) for name in self._names("offsets") if name.isdigit()]
+        return max(planned, default=None) == self.last_committed()
 
     def ends(self, batch: int) -> Ends:
         """The end offset of a batch in each partition."""
@@ -64,8 +71,9 @@ class Checkpoint:
         return parse_ends(lines[-1]) if lines else {}
 
     def _names(self, directory: str) -> list[str]:
-        if self._local is not None:
-            return [file.name for file in (self._local / directory).glob("*")]
+        if self.directory is not None:
+            return [file.name for file in (self.directory / directory).glob("*")]
+        assert self._spark is not None
         try:
             files = self._spark.read.text(f"{self.path}/{directory}").inputFiles()
         except AnalysisException:
@@ -73,9 +81,10 @@ class Checkpoint:
         return [file.rpartition("/")[2] for file in files]
 
     def _lines(self, name: str) -> list[str]:
-        if self._local is not None:
-            file = self._local / name
+        if self.directory is not None:
+            file = self.directory / name
             return file.read_text(errors="replace").splitlines() if file.exists() else []
+        assert self._spark is not None
         try:
             rows = self._spark.read.text(f"{self.path}/{name}", wholetext=True).collect()
         except AnalysisException:

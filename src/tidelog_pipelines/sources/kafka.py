@@ -14,7 +14,10 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # they have no __all__
+    AdminClient,
+    TopicMetadata,
+)
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -185,6 +188,11 @@ class Topics:
             raise JobFailed(f"topic {missing[0]} does not exist at {self._where}; {there}.")
         return [name for name in existing if subscription.covers(name)]
 
+    def partitions(self, subscription: Subscription) -> dict[str, list[int]]:
+        """The partitions of each existing topic of a subscription."""
+        found = self._listed()
+        return {name: sorted(found[name].partitions) for name in found if subscription.covers(name)}
+
     def exists(self, name: str) -> bool:
         return name in self._existing()
 
@@ -202,11 +210,13 @@ class Topics:
         return found
 
     def _existing(self) -> list[str]:
+        return sorted(self._listed())
+
+    def _listed(self) -> dict[str, TopicMetadata]:
         try:
-            topics = self._admin.list_topics(timeout=ANSWER_SECONDS).topics
+            return self._admin.list_topics(timeout=ANSWER_SECONDS).topics
         except KafkaException as error:
             raise JobFailed(
                 f"{UNREACHABLE} at {self._where} ({error.args[0].str()}); is the cluster up, and "
                 "--bootstrap-server right?"
             ) from None
-        return sorted(topics)

@@ -14,10 +14,10 @@ from tidelog.client.config_admin import alter_configs
 from tidelog.config.resource_type import ResourceType
 from tidelog.testing import Cluster
 from tidelog_pipelines.failures import JobFailed
-from tidelog_pipelines.jobs.topic_tables.log_offsets import LogOffsets
 from tidelog_pipelines.jobs.topic_tables.table_settings import DEFAULT, TableSettings
 from tidelog_pipelines.jobs.topic_tables.watch import Watch
 from tidelog_pipelines.settings import KafkaSettings
+from tidelog_pipelines.sources.log_offsets import LogOffsets
 
 
 def test_tables_of_the_configuration_of_a_file_and_of_flags(

@@ -17,12 +17,12 @@ from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs.ingestion import Ingestion, Part, QueryRun, compact
 from tidelog_pipelines.jobs.plan import Plan
 from tidelog_pipelines.jobs.topic_tables.book import Book
-from tidelog_pipelines.jobs.topic_tables.log_offsets import LogOffsets
 from tidelog_pipelines.jobs.topic_tables.topic_failures import topics_own
 from tidelog_pipelines.sinks.destinations import destination
 from tidelog_pipelines.sinks.identities import TopicReplaced
 from tidelog_pipelines.sinks.tables import Batch
 from tidelog_pipelines.sources.checkpoint import Span
+from tidelog_pipelines.sources.log_offsets import LogOffsets
 
 T = TypeVar("T")
 

@@ -12,11 +12,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # they have n
 
 from tidelog_pipelines.failures import UNREACHABLE, JobFailed
 from tidelog_pipelines.jobs.topic_tables import table_settings
-from tidelog_pipelines.jobs.topic_tables.log_offsets import LogOffsets
 from tidelog_pipelines.jobs.topic_tables.table_settings import TableSettings
 from tidelog_pipelines.settings import KafkaSettings
 from tidelog_pipelines.sources.checkpoint import Ends
 from tidelog_pipelines.sources.kafka import ANSWER_SECONDS, Topics, client_configuration
+from tidelog_pipelines.sources.log_offsets import LogOffsets
 
 _NOT_OURS = (
     KafkaError.UNKNOWN_TOPIC_OR_PART,
