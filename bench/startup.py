@@ -24,6 +24,7 @@ from tidelog.testing import Cluster
 
 ROOT = Path(__file__).parents[1]
 RECORDS = 1_000
+COMMANDS = ("query", "ingest-nothing", "ingest-little")
 PHASES = ("imports", "before Spark", "session", "work", "stop")
 TIMED = """
 import json, sys, time
@@ -76,8 +77,8 @@ def commands(cluster: Cluster, lake: Path) -> dict[str, list[str]]:
     where = ["--bootstrap-server", cluster.bootstrap, "--topics", "orders", "--once", "--out"]
     return {
         "query": ["query", "--out", str(lake), "--sql", sql],
-        "ingest, nothing new": ["ingest", *where, str(lake)],
-        f"ingest, {RECORDS:,} records": ["ingest", *where, str(lake.with_name("new"))],
+        "ingest-nothing": ["ingest", *where, str(lake)],
+        "ingest-little": ["ingest", *where, str(lake.with_name("new"))],
     }
 
 
@@ -85,6 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--source", action="append", metavar="NAME=DIR")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--command", action="append", choices=COMMANDS)
     chosen = parser.parse_args()
     pairs = [one.partition("=") for one in chosen.source or [f"now={ROOT / 'src'}"]]
     sources = {name: Path(where).resolve() for name, _, where in pairs}
@@ -99,12 +101,12 @@ def main() -> None:
         lake = Path(scratch) / "lake"
         runs = commands(cluster, lake)
         for source in sources.values():  # fill the lake, and the caches of each version
-            measure(source, Path(scratch), *runs["ingest, nothing new"])
+            measure(source, Path(scratch), *runs["ingest-nothing"])
         for number in range(chosen.rounds):
             for name in sources if number % 2 == 0 else reversed(sources):
-                for label, command in runs.items():
+                for label in chosen.command or COMMANDS:
                     shutil.rmtree(lake.with_name("new"), ignore_errors=True)
-                    one = measure(sources[name], Path(scratch), *command)
+                    one = measure(sources[name], Path(scratch), *runs[label])
                     found.setdefault((label, name), []).append(one)
                     print(f"round {number + 1}: {label}, {name}: {one['total']:.1f} s", flush=True)
     for (label, name), all_of in sorted(found.items()):

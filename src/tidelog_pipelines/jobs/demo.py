@@ -132,7 +132,7 @@ def _wait_for_end(ended: threading.Event) -> None:
 def run(settings: DemoSettings) -> int:
     ended = threading.Event()
     threading.Thread(target=_wait_for_end, args=(ended,), daemon=True).start()
-    demo = Demo(spark_session(settings, "demo"), settings)
+    demo = Demo(spark_session(settings, "demo", is_short=True), settings)
     say("Spark is up")
     demo.watch(ended)
     print(json.dumps(demo.answer()), flush=True)
