@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,7 +66,11 @@ def size_of(directory: str) -> int | None:
     """The bytes of all tables in a local directory. None if it is not local."""
     if has_scheme(directory):
         return None
-    return sum(file.stat().st_size for file in Path(directory).rglob("*.parquet"))
+    size = 0
+    for file in Path(directory).rglob("*.parquet"):
+        with suppress(FileNotFoundError):  # another job may remove files meanwhile
+            size += file.stat().st_size
+    return size
 
 
 def run(spark: SparkSession, settings: QuerySettings) -> None:
