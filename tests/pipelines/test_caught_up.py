@@ -11,7 +11,7 @@ from tests.pipelines.single_ingest import lose_the_last_commit, settings
 
 from tidelog.testing import Cluster
 from tidelog_pipelines.jobs import ingest
-from tidelog_pipelines.jobs.caught_up import FEW, UNKNOWN, Backlog, backlog
+from tidelog_pipelines.jobs.caught_up import FEW, UNKNOWN, Backlog, backlog, digest
 from tidelog_pipelines.settings import KafkaSettings
 from tidelog_pipelines.sources.kafka import Subscription
 
@@ -19,7 +19,7 @@ NOTHING = Backlog(is_nothing=True, records=0)
 
 
 def left(chosen: ingest.IngestSettings) -> Backlog:
-    return backlog(chosen, chosen.subscription, chosen.checkpoint_path)
+    return backlog(chosen, chosen.subscription, chosen.checkpoint_path, digest(chosen))
 
 
 def test_a_run_without_new_records_ends_without_spark(
@@ -31,6 +31,8 @@ def test_a_run_without_new_records_ends_without_spark(
     assert left(chosen) == Backlog(is_nothing=False, records=2)
     ingest.run(spark, chosen)
     assert left(chosen) == NOTHING
+    other = settings(cluster, tmp_path, topics=topic, value_format="raw", partition_by="date")
+    assert left(other) == Backlog(is_nothing=False, records=0), "with other options Spark must look"
 
     summary = tmp_path / "summary.json"
     where = ["--bootstrap-server", cluster.bootstrap, "--out", str(tmp_path)]
@@ -72,7 +74,7 @@ def test_only_a_local_checkpoint_is_read_without_spark(
     checkpoint: str, more: dict[str, str]
 ) -> None:
     kafka = KafkaSettings(bootstrap_server="127.0.0.1:1", **more)
-    assert backlog(kafka, Subscription(("t",)), checkpoint) == UNKNOWN
+    assert backlog(kafka, Subscription(("t",)), checkpoint, "") == UNKNOWN
     assert not UNKNOWN.is_short
 
 

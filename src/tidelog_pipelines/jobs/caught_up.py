@@ -5,8 +5,10 @@ same topics, they end where the checkpoint ends, and the options are the same, t
 do. Any doubt, such as a checkpoint that is not local, means that Spark has to look.
 """
 
+import hashlib
 import json
 import os
+from pathlib import Path
 from typing import NamedTuple
 
 from confluent_kafka import TopicPartition
@@ -23,6 +25,38 @@ FILE = ".tidelog.topics"
 """In the directory of the checkpoint. The name begins with a dot, because Spark ignores those."""
 FEW = 100_000
 """Up to this many records, a run is short."""
+
+
+OPTIONS = (
+    "topics",
+    "pattern",
+    "table",
+    "format",
+    "value_format",
+    "schema",
+    "message",
+    "schema_registry",
+    "avro_registry_header",
+    "avro_schema_id",
+    "max_value_bytes",
+    "max_depth",
+    "max_fields",
+    "key_format",
+    "partition_by",
+    "cluster_by",
+    "mode",
+    "envelope",
+)
+"""The options of a run that its tables depend on."""
+
+
+def digest(settings: object) -> str:
+    """A hash of the options that the tables depend on, with the content of a schema's file."""
+    values = {name: getattr(settings, name) for name in OPTIONS}
+    file = Path(values["schema"])
+    if values["schema"] and file.is_file():
+        values["schema"] = file.read_text(errors="replace")
+    return hashlib.sha256(repr(values).encode()).hexdigest()
 
 
 class Backlog(NamedTuple):
@@ -56,12 +90,9 @@ def backlog(
     )
     spans = spans_between(read, ends)
     records = sum(span.end - span.start for of_topic in spans.values() for span in of_topic)
-    is_same = (
-        ends == read
-        and found.is_complete()
-        and _known_ids(found, options) == topics.ids(list(ends))
-    )
-    return Backlog(is_nothing=bool(ends) and is_same, records=records)
+    is_at_end = bool(ends) and ends == read and found.is_complete()
+    is_same = is_at_end and _known_ids(found, options) == topics.ids(list(ends))
+    return Backlog(is_nothing=is_same, records=records)
 
 
 def rest(kafka: KafkaSettings, checkpoint: str, group: str, summary: str) -> None:
@@ -81,9 +112,8 @@ def note(checkpoint: Checkpoint, ids: dict[str, str], options: str) -> None:
         return
     file = checkpoint.directory / FILE
     fresh = file.with_name(f"{FILE}.{os.getpid()}")
-    fresh.write_text(
-        json.dumps({"query": checkpoint.query_id(), "options": options, "topics": ids})
-    )
+    noted = {"query": checkpoint.query_id(), "options": options, "topics": ids}
+    fresh.write_text(json.dumps(noted))
     fresh.replace(file)
 
 

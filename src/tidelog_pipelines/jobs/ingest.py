@@ -259,9 +259,8 @@ def ingest(settings: IngestSettings) -> int:
     with claimed(located(settings.out)):
         found = caught_up.UNKNOWN
         if settings.once:
-            found = caught_up.backlog(
-                settings, settings.subscription, settings.checkpoint_path, repr(settings)
-            )
+            path, options = settings.checkpoint_path, caught_up.digest(settings)
+            found = caught_up.backlog(settings, settings.subscription, path, options)
         if found.is_nothing:
             caught_up.rest(settings, settings.checkpoint_path, settings.group, settings.summary)
             return 0
@@ -343,7 +342,8 @@ def run_claimed(
                 with turn(located(settings.out)):
                     compact(tables, [destination(topic, settings.table) for topic in ends])
             if ends:
-                caught_up.note(checkpoint, identities.check(list(ends)), repr(settings))
+                ids = identities.check(list(ends))
+                caught_up.note(checkpoint, ids, caught_up.digest(settings))
     return is_complete
 
 
