@@ -158,15 +158,14 @@ def _launch(
         warehouse = str(cache_directory() / "spark-warehouse")
         values |= {**LOCALLY, "spark.sql.warehouse.dir": warehouse}
         values[DRIVER_MEMORY] = settings.driver_memory or f"{driver_megabytes()}m"
-        # There are no executors to send the jars to, and only classes of the class path can be
-        # archived.
-        always = jars()
-        # The archive serves every class path that begins with the jars of each session.
-        ours = [*always, *(one for one in jars(iceberg=iceberg) if one not in always)]
-        del values["spark.jars"]
+        # Only classes of the class path can be archived, and only if the class path is the one of
+        # the archive. So jars that not every session has are added by Spark.
+        ours = jars()
+        others = [str(jar) for jar in jars(iceberg=iceberg) if jar not in ours]
+        values["spark.jars"] = ",".join(others)
         paths = [*map(str, ours), *filter(None, [chosen.get(CLASS_PATH)])]
         chosen = {**chosen, CLASS_PATH: os.pathsep.join(paths)}
-        options.append(class_archive.jvm_options(cache_directory(), java, always))
+        options.append(class_archive.jvm_options(cache_directory(), java, ours))
         if is_short:
             options.append(FOR_A_SHORT_JOB)
     elif settings.driver_memory:

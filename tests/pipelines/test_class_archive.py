@@ -56,12 +56,14 @@ def test_the_archive_can_be_switched_off(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_only_a_local_jvm_has_the_jars_on_its_class_path() -> None:
     chosen = {session.CLASS_PATH: "own.jar", session.JAVA_OPTIONS: "-XX:TieredStopAtLevel=4"}
-    local = session._launch(SparkSettings(), chosen, is_short=True)
+    local = session._launch(SparkSettings(), chosen, iceberg=False, is_short=True)
     *ours, own = local[session.CLASS_PATH].split(":")
     assert (ours, own) == ([str(jar) for jar in jars()], "own.jar")
-    assert "spark.jars" not in local
+    assert local["spark.jars"] == ""
     assert f"{session.FOR_A_SHORT_JOB} -XX:TieredStopAtLevel=4" in local[session.JAVA_OPTIONS]
-    cluster = session._launch(SparkSettings(master="spark://host:7077"), chosen, is_short=True)
+    cluster = session._launch(
+        SparkSettings(master="spark://host:7077"), chosen, iceberg=False, is_short=True
+    )
     assert cluster["spark.jars"] == ",".join(ours)
     assert cluster[session.CLASS_PATH] == "own.jar"
     assert "SharedArchiveFile" not in cluster[session.JAVA_OPTIONS]

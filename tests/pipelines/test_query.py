@@ -6,7 +6,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from tidelog_pipelines.jobs.query import QuerySettings, answer, size_of
-from tidelog_pipelines.sinks.tables import Batch, DeltaTables
+from tidelog_pipelines.sinks.delta_tables import DeltaTables
+from tidelog_pipelines.sinks.tables import Batch
 
 
 def test_only_tables_that_the_sql_names_are_read_and_else_all(
