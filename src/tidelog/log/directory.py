@@ -17,6 +17,7 @@ from tidelog.log.checkpoints.root_checkpoints import RootCheckpoints
 from tidelog.log.config import LogConfig
 from tidelog.log.partition import PartitionLog
 from tidelog.log.recovery import wrong_file_types
+from tidelog.log.recovery.steps import OpeningSteps, all_at_once
 from tidelog.model.dice import Dice
 from tidelog.model.disk import Disk
 from tidelog.model.ids import (
@@ -30,7 +31,6 @@ from tidelog.model.ids import (
 
 MANY = 100
 """Above this number of logs, one sync of the whole volume is cheaper than an fsync per file."""
-
 
 DEFAULT_DELETE_DELAY_MS: Millis = 60_000
 
@@ -49,8 +49,7 @@ class LogDirectory:
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._deleted: list[tuple[Millis, str]] = []
         self._leftovers: list[str] = []
-        """Directories that an earlier process marked for deletion. The first `purge` starts their
-        delay."""
+        """Directories that an earlier process marked for deletion; `purge` starts their delay."""
         self._delete_delay_ms = delete_delay_ms
         self.strays: list[str] = []
         """Partition directories that this run or an earlier run has set aside. They are kept."""
@@ -195,6 +194,12 @@ class LogDirectory:
         self, partition: TopicPartition, topic_id: TopicId, config: LogConfig, now: Millis
     ) -> PartitionLog:
         """Return the partition's log, after loading, recovering or creating it if necessary."""
+        return all_at_once(self.opening(partition, topic_id, config, now))
+
+    def opening(
+        self, partition: TopicPartition, topic_id: TopicId, config: LogConfig, now: Millis
+    ) -> OpeningSteps[PartitionLog]:
+        """The steps of `open`. After a clean shutdown, there is only one step."""
         log = self._logs.get(partition)
         if log is not None:
             return log
@@ -204,7 +209,7 @@ class LogDirectory:
         if partition in self._left:
             # Remove the offsets of the deleted partition, so that no later start uses them.
             self.write_checkpoints({}, durable=True)
-        log = PartitionLog.open(
+        steps = PartitionLog.opening(
             self._disk,
             directory,
             config,
@@ -215,17 +220,17 @@ class LogDirectory:
             ),
             log_start_offset=self._checkpoints.log_starts.get(partition, 0),
             lower_recovery_point=partial(self._checkpoints.lower_recovery_point, partition),
-            before_change=self.clean_mark.withdraw if is_data else _do_nothing,
+            before_change=self.clean_mark.withdraw if is_data else lambda: None,
             before_gap=partial(self._checkpoints.note_cleaned, partition),
             was_cleaned=self._checkpoints.was_cleaned(partition, is_compacted=config.is_compacted),
         )
+        # `close` may set the clean-shutdown mark again, and must not do so between two steps.
+        log = all_at_once(steps) if self.clean_shutdown else (yield from steps)
         if not is_known or self.topic_id(partition) is None:
             # partition.metadata is written with the first record, because writing it here would
             # slow down a node that creates very many partitions.
-            path = partition_metadata.path_in(directory)
-            log.write_before_first_record(
-                path, partition_metadata.encode(topic_id, partition.partition)
-            )
+            encoded = partition_metadata.encode(topic_id, partition.partition)
+            log.write_before_first_record(partition_metadata.path_in(directory), encoded)
             self._topic_ids[partition] = topic_id
         self._logs[partition] = log
         self._present[partition] = None
@@ -378,7 +383,6 @@ class LogDirectory:
 
         If this process never registered as a broker, an existing mark remains unchanged.
         """
-        # With very many logs, one fsync per file would take minutes.
         are_many = len(self._logs) > MANY
         for log in self._logs.values():
             log.close(is_synced_by_caller=are_many)
@@ -394,7 +398,3 @@ class LogDirectory:
     def _has_opened_all(self) -> bool:
         """Whether this process has opened, and thereby checked, every log of the directory."""
         return self._present.keys() <= self._logs.keys()
-
-
-def _do_nothing() -> None:
-    """The `before_change` of the metadata log, which the clean-shutdown mark does not cover."""

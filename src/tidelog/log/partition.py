@@ -6,6 +6,7 @@ the log end offset.
 """
 
 from collections.abc import Callable
+from typing import Required, TypedDict, Unpack
 
 from tidelog.log.checkpoints.last_stop import LastStop
 from tidelog.log.config import LogConfig
@@ -13,6 +14,7 @@ from tidelog.log.producers.producers import ProducerStates
 from tidelog.log.readable import ReadableLog
 from tidelog.log.recovery import replay
 from tidelog.log.recovery.loading import LoadedLog, LogLoader
+from tidelog.log.recovery.steps import OpeningSteps, all_at_once
 from tidelog.log.results import Appended, AppendOrigin, AppendRefused
 from tidelog.log.segments import retention
 from tidelog.log.segments.cutting import cut_point
@@ -25,6 +27,18 @@ from tidelog.model.disk import Disk, File
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import MAX_EPOCH, NO_TIMESTAMP, LeaderEpoch, Millis, Offset
 from tidelog.protocol.records.batch import BatchHeader
+
+
+class OpeningOptions(TypedDict, total=False):
+    """The options of `PartitionLog.opening`."""
+
+    last_stop: Required[LastStop]
+    recovery_point: Offset | None
+    log_start_offset: Offset
+    lower_recovery_point: Callable[[Offset], None]
+    before_change: Callable[[], None]
+    before_gap: Callable[[], None]
+    was_cleaned: bool
 
 
 class PartitionLog(ReadableLog):
@@ -69,6 +83,18 @@ class PartitionLog(ReadableLog):
         directory: str,
         config: LogConfig,
         now: Millis,
+        **options: Unpack[OpeningOptions],
+    ) -> "PartitionLog":
+        """Load the log in `directory`, or create an empty log there."""
+        return all_at_once(cls.opening(disk, directory, config, now, **options))
+
+    @classmethod
+    def opening(
+        cls,
+        disk: Disk,
+        directory: str,
+        config: LogConfig,
+        now: Millis,
         *,
         last_stop: LastStop,
         recovery_point: Offset | None = 0,
@@ -77,8 +103,8 @@ class PartitionLog(ReadableLog):
         before_change: Callable[[], None] = lambda: None,
         before_gap: Callable[[], None] = lambda: None,
         was_cleaned: bool = False,
-    ) -> "PartitionLog":
-        """Load the log in `directory`, or create an empty log there.
+    ) -> "OpeningSteps[PartitionLog]":
+        """The steps in which the log in `directory` is loaded or created.
 
         If the last stop was not clean, loading scans and fsyncs the log from the recovery point on,
         so no reader sees a record that power loss could still remove. If writes may be lost,
@@ -100,7 +126,7 @@ class PartitionLog(ReadableLog):
             before_change,
             was_cleaned=was_cleaned,
         )
-        loaded = loader.load(last_stop)
+        loaded = yield from loader.load(last_stop)
         if loaded.was_cleaned and not was_cleaned:
             before_gap()
         return cls(disk, directory, config, now, loaded, lower_recovery_point, before_gap)

@@ -20,6 +20,7 @@ from tidelog.node.partitions.cold_reads import ColdReads
 from tidelog.node.partitions.deletions import Deletions
 from tidelog.node.partitions.fetches import Fetches
 from tidelog.node.partitions.isr_proposals import IsrProposals
+from tidelog.node.partitions.log_opening import LogOpening
 from tidelog.node.partitions.offset_queries import OffsetQueries
 from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.queries import Queries
@@ -148,7 +149,16 @@ def _broker(
     storage, jobs, failed = basics.storage, basics.jobs, basics.failed_directories
     parts = leading.host
     partitions, lifecycle = parts.partitions, parts.lifecycle
-    assignments = Assignments(settings, clock, timers, storage, partitions, parts.fetchers, host)
+    assignments = Assignments(
+        settings,
+        clock,
+        timers,
+        LogOpening(jobs, storage),
+        storage,
+        partitions,
+        parts.fetchers,
+        host,
+    )
     failed.subscribe(assignments.take_offline, lifecycle.directory_failed)
     verification = Verification(clock, timers, jobs, partitions, failed.partition_failed)
     housekeeping = Housekeeping(

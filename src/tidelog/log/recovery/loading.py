@@ -21,6 +21,7 @@ from tidelog.log.producers.producers import ProducerStates
 from tidelog.log.recovery import continuity, damage_file, epoch_checks, leftovers, replay
 from tidelog.log.recovery.continuity import ContinuityVerdict
 from tidelog.log.recovery.recovery import SegmentRecovery
+from tidelog.log.recovery.steps import OpeningSteps
 from tidelog.log.results import Damage, Recovery
 from tidelog.log.segments.segment import Segment
 from tidelog.log.segments.segment_list import SegmentList
@@ -103,7 +104,7 @@ class LogLoader:
         self._has_gaps = self._has_gaps or cleared.is_swapped
         return cleared.names
 
-    def load(self, last_stop: LastStop) -> LoadedLog:
+    def load(self, last_stop: LastStop) -> OpeningSteps[LoadedLog]:
         self._last_stop = last_stop
         if last_stop is not LastStop.CLEAN:
             self._recovery_point = self._recovery_point or 0
@@ -114,7 +115,7 @@ class LogLoader:
         elif not self._has_epochs and self._had_epochs():
             self._note("the leader epochs are missing and are rebuilt from the batches")
         self._find_start()
-        producers, end = self._load_segments()
+        producers, end = yield from self._load_segments()
         promised = self._recovery_point or 0
         if max(end, self._log_start) < promised and not self._is_reported(end):
             self._damage(
@@ -157,7 +158,7 @@ class LogLoader:
             self._before_change,
         )
 
-    def _load_segments(self) -> tuple[ProducerStates, Offset]:
+    def _load_segments(self) -> OpeningSteps[tuple[ProducerStates, Offset]]:
         """Scan as little as possible; returns the producer state and the log end offset."""
         was_clean = self._last_stop is LastStop.CLEAN
         first = len(self._segments) if was_clean else self._segment_of(self._recovery_point)
@@ -179,7 +180,7 @@ class LogLoader:
             )
         self._check_epochs(verdict, is_all=first == len(self._segments))
         if first < len(self._segments):
-            producers, end = self._recover(first, verdict)
+            producers, end = yield from self._recover(first, verdict)
         else:
             end = verdict.end if self._segments else self._log_start
             producers = self._state_before(self._segments, end)
@@ -257,7 +258,9 @@ class LogLoader:
 
     # -- scanning and fsyncing the tail
 
-    def _recover(self, first: int, verdict: ContinuityVerdict) -> tuple[ProducerStates, Offset]:
+    def _recover(
+        self, first: int, verdict: ContinuityVerdict
+    ) -> OpeningSteps[tuple[ProducerStates, Offset]]:
         self._before_change()
         sound, scanned = self._segments[:first], self._segments[first:]
         start = scanned[0].base_offset if not sound else verdict.end
@@ -270,21 +273,21 @@ class LogLoader:
             producers,
             has_gaps=self._has_gaps,
         )
-        kept = recovery.run(sound[-1] if sound else None, start, scanned, self._snapshots)
+        last_sound = sound[-1] if sound else None
+        kept = yield from recovery.steps(last_sound, start, scanned, self._snapshots)
         self._segments = sound + kept
         self._epochs.write()
-        self._sync(kept, recovery)
+        yield from self._sync(kept, recovery)
         self._report(recovery)
         return producers, recovery.end_offset
 
-    def _sync(self, scanned: list[Segment], recovery: SegmentRecovery) -> None:
+    def _sync(self, scanned: list[Segment], recovery: SegmentRecovery) -> OpeningSteps[None]:
         self._is_modified = True
-        for segment in scanned[:-1]:
-            for file in segment.files():
-                file.sync()
+        if files := tuple(file for segment in scanned[:-1] for file in segment.files()):
+            yield files
         point = self._recovery_point
         if scanned and (recovery.truncated_bytes or point is None or recovery.end_offset > point):
-            scanned[-1].file.sync()
+            yield (scanned[-1].file,)
             # The process that created these files may have ended before it synced their names.
             self._disk.sync_directory(self._directory)
 

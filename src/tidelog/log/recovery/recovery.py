@@ -12,6 +12,7 @@ from tidelog.log.producers.producer_snapshots import SnapshotFiles
 from tidelog.log.producers.producers import ProducerStates
 from tidelog.log.recovery import next_sound_batch, replay
 from tidelog.log.recovery.continuity import misplaced
+from tidelog.log.recovery.steps import OpeningSteps
 from tidelog.log.results import Damage
 from tidelog.log.segments import scan
 from tidelog.log.segments.rolling import MAX_RELATIVE_OFFSET
@@ -19,6 +20,12 @@ from tidelog.log.segments.scan import BrokenChainError, Hole
 from tidelog.log.segments.segment import Segment
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset
 from tidelog.protocol.records.batch import BatchHeader
+
+STEP_BYTES = 4 * 1024 * 1024
+BATCH_COST = 8 * 1024
+"""A step ends after `STEP_BYTES`. Each batch counts as this many bytes more, because the time also
+depends on the number of batches. So a step takes a few milliseconds.
+"""
 
 
 class SegmentRecovery:
@@ -44,15 +51,16 @@ class SegmentRecovery:
         self._epochs = epochs
         self._producers = producers
         self._epoch: LeaderEpoch = NO_EPOCH
+        self._step_cost = 0
         self.end_offset: Offset = 0
         self.scanned_bytes = 0
         self.truncated_bytes = 0
         self.damages: list[Damage] = []
         self.notes: list[str] = []
 
-    def run(
+    def steps(
         self, before: Segment | None, end: Offset, segments: list[Segment], files: SnapshotFiles
-    ) -> list[Segment]:
+    ) -> OpeningSteps[list[Segment]]:
         """Recover the segments after `before`, which ends at `end`; returns the kept segments."""
         kept: list[Segment] = []
         self.end_offset = end
@@ -70,7 +78,8 @@ class SegmentRecovery:
             kept.append(segment)
             previous = segment
             rest = segments[number + 1 :]
-            if self._recover(segment, next(filter(self._proves_reach, rest), None)):
+            is_cut = yield from self._recover(segment, next(filter(self._proves_reach, rest), None))
+            if is_cut:
                 self._drop(rest)
                 break
         return kept
@@ -125,7 +134,7 @@ class SegmentRecovery:
 
     # -- inside one segment
 
-    def _recover(self, segment: Segment, following: Segment | None) -> bool:
+    def _recover(self, segment: Segment, following: Segment | None) -> OpeningSteps[bool]:
         """Scan one segment and rebuild its indexes; returns whether its tail was cut."""
         segment.reset_indexes()
         self.end_offset = segment.base_offset
@@ -137,7 +146,7 @@ class SegmentRecovery:
         found: list[Hole] = []
         while position < size:
             try:
-                self._take(segment, position, size, following)
+                yield from self._take(segment, position, size, following)
                 break
             except BrokenChainError as broken:
                 if following is not None and following.base_offset == self.end_offset:
@@ -164,7 +173,7 @@ class SegmentRecovery:
 
     def _take(
         self, segment: Segment, position: int, size: int, next_segment: Segment | None
-    ) -> None:
+    ) -> OpeningSteps[None]:
         """Add the batches up to the end of the segment; raises at the first broken batch."""
         found = scan.batches(segment.file, position, size, self.end_offset)
         before: tuple[int, BatchHeader, memoryview] | None = None
@@ -184,6 +193,10 @@ class SegmentRecovery:
             if current is None:
                 return
             before = current
+            self._step_cost += current[1].size + BATCH_COST
+            if self._step_cost >= STEP_BYTES:
+                self._step_cost = 0
+                yield ()
 
     def _enter(
         self,

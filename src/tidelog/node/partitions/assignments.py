@@ -23,6 +23,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
 from tidelog.node.clock import Clock
 from tidelog.node.followers.fetchers import Fetchers
+from tidelog.node.partitions.log_opening import LogOpening
 from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.partitions.replica_host import ReplicaHost
@@ -47,6 +48,7 @@ class Assignments:
         settings: BrokerSettings,
         clock: Clock,
         timers: Timers,
+        opening: LogOpening,
         storage: Storage,
         partitions: Partitions,
         fetchers: Fetchers,
@@ -56,6 +58,7 @@ class Assignments:
         self._configs = TopicConfigs(settings)
         self._clock = clock
         self._timers = timers
+        self._opening = opening
         self._storage = storage
         self._partitions = partitions
         self._fetchers = fetchers
@@ -110,21 +113,31 @@ class Assignments:
     def _catch_up(self) -> None:
         """Update a few partitions per turn, so that requests are served between turns (F41)."""
         self._catching_up = None
+        if self._opening.is_syncing:
+            return
         for _ in range(min(len(self._behind), PARTITIONS_PER_TURN)):
             partition = next(iter(self._behind))
-            by_records = self._behind.pop(partition)
             try:
-                self._bring_up(partition, by_records)
+                is_done = self._bring_up(partition, self._behind[partition])
             except OSError as failure:
+                is_done = True
                 self._host.storage_failed(partition, failure)
+            if not is_done:
+                break
+            del self._behind[partition]
+        if self._opening.is_syncing:
+            return
         if self._behind:
             self._catching_up = self._timers.at(self._clock.now + 1, self._catch_up)
         elif not self._lost:
             self._has_started = True
             self._host.caught_up()
 
-    def _bring_up(self, partition: TopicPartition, by_records: bool) -> None:
-        """Update a partition to the newest image, even if an earlier image queued the update."""
+    def _bring_up(self, partition: TopicPartition, by_records: bool) -> bool:
+        """Update a partition to the newest image, even if an earlier image queued the update.
+
+        Returns False if its log must first be opened, which takes more turns.
+        """
         image = self._partitions.current.image
         topic, placed = image.topics.get(partition.topic), image.partition(partition)
         replica = self._partitions.get(partition)
@@ -134,9 +147,9 @@ class Assignments:
             self._lost.pop(partition, None)
         self._forget_offline(partition, topic, placed)
         if topic is not None and placed is not None and self._me in placed.replicas:
-            self._place(partition, topic, placed)
-        else:
-            self._drop(partition, by_records)
+            return self._place(partition, topic, placed)
+        self._drop(partition, by_records)
+        return True
 
     def take_offline(self, partition: TopicPartition) -> None:
         """Stop serving a partition whose log directory has failed."""
@@ -177,6 +190,7 @@ class Assignments:
     # -- one partition -----------------------------------------------------------------------------
 
     def _drop(self, partition: TopicPartition, by_records: bool) -> None:
+        self._opening.abandon()
         replica = self._partitions.remove(partition)
         if replica is not None:
             self._fetchers.drop(replica)
@@ -188,7 +202,8 @@ class Assignments:
             else:
                 self._strays.set_aside(partition, "is not placed here by the leader's snapshot")
 
-    def _place(self, partition: TopicPartition, topic: TopicImage, placed: PartitionImage) -> None:
+    def _place(self, partition: TopicPartition, topic: TopicImage, placed: PartitionImage) -> bool:
+        """Lead or follow the partition. Returns False while its log is being opened."""
         image = self._partitions.current.image
         replica = self._partitions.get(partition)
         assigned = placed.directory_of(self._me)
@@ -196,26 +211,12 @@ class Assignments:
             if self._strays.is_held(partition, topic.topic_id) or self._storage.is_out_of_reach(
                 partition, assigned
             ):
+                self._opening.abandon()
                 self._partitions.offline[partition] = topic.topic_id
-                return
-            config = self._configs.of(image, topic.name)
-            was_held = self._storage.holds(partition)
-            opened = self._storage.open(
-                partition, topic.topic_id, config.log, self._clock.now, assigned
-            )
-            for note in opened.recovery.notes:
-                log.warning("%s", note)
-            self._judge(partition, placed, opened, was_held)
-            replica = Replica(
-                partition,
-                topic.topic_id,
-                opened,
-                self._storage.high_watermark(partition),
-                self._clock,
-                self._host,
-            )
-            replica.throttling = config.throttling(partition.partition, self._me)
-            self._partitions.add(replica)
+                return True
+            replica = self._opened(partition, topic, placed)
+            if replica is None:
+                return False
         if assigned != self._storage.directory_id(partition) and partition not in self._lost:
             directory = self._storage.directory_id(partition)
             self._host.located(topic.topic_id, partition.partition, directory)
@@ -228,6 +229,33 @@ class Assignments:
             self._lead(replica, placed, self._configs.of(image, topic.name))
         else:
             self._follow(replica, placed)
+        return True
+
+    def _opened(
+        self, partition: TopicPartition, topic: TopicImage, placed: PartitionImage
+    ) -> Replica | None:
+        """Take a step to open the log. Returns the replica if its log is open now."""
+        config = self._configs.of(self._partitions.current.image, topic.name)
+        assigned = placed.directory_of(self._me)
+        opened = self._opening.step(
+            partition, topic.topic_id, config.log, self._clock.now, assigned, self._catch_up
+        )
+        if opened is None:
+            return None
+        for note in opened.log.recovery.notes:
+            log.warning("%s", note)
+        self._judge(partition, placed, opened.log, opened.was_held)
+        replica = Replica(
+            partition,
+            topic.topic_id,
+            opened.log,
+            self._storage.high_watermark(partition),
+            self._clock,
+            self._host,
+        )
+        replica.throttling = config.throttling(partition.partition, self._me)
+        self._partitions.add(replica)
+        return replica
 
     # -- replicas that have lost records -----------------------------------------------------------
 

@@ -16,6 +16,7 @@ from tidelog.log.checkpoints.partition_metadata import Belonging
 from tidelog.log.config import LogConfig
 from tidelog.log.directory import LogDirectory
 from tidelog.log.partition import PartitionLog
+from tidelog.log.recovery.steps import OpeningSteps
 from tidelog.model.ids import METADATA_TOPIC, BrokerEpoch, Millis, Offset, TopicId, TopicPartition
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.storage.opening import OpenedDirectory
@@ -170,14 +171,14 @@ class Storage:
         """The number of directories that were set aside and are kept."""
         return sum(len(directory.strays) for directory in self._directories.values())
 
-    def open(
+    def opening(
         self,
         partition: TopicPartition,
         topic_id: TopicId,
         config: LogConfig,
         now: Millis,
-        assigned: UUID = UNASSIGNED_DIRECTORY,
-    ) -> PartitionLog:
+        assigned: UUID,
+    ) -> OpeningSteps[PartitionLog]:
         """Open the partition; a new one is created in the assigned or the emptiest directory."""
         place = self._places.get(partition)
         if place is not None and self.belongs_to(partition, topic_id) is not Belonging.YES:
@@ -192,7 +193,7 @@ class Storage:
             place = self._place_for_new(assigned)
             self._places[partition] = place
             self._counts[place] += 1
-        return self._directories[place].open(partition, topic_id, config, now)
+        return (yield from self._directories[place].opening(partition, topic_id, config, now))
 
     def _place_for_new(self, assigned: UUID) -> Place:
         online = self._online()
