@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from tidelog.log import names
 from tidelog.model.ids import Millis, NodeId
 from tidelog.sim.checks.reports import Reports
 from tidelog.sim.checks.scene import Scene
@@ -55,7 +56,8 @@ class Wounds:
         if host.is_up:
             self._world.after(LOOK_AGAIN_MS, partial(self._damage_when_down, host, run))
         else:
-            self._damage(host, was_clean=host.exit is not None and host.exit.status == 0)
+            # A node that shuts down while it opens its logs leaves no clean-shutdown mark.
+            self._damage(host, was_clean=host.disk.exists(names.CLEAN_SHUTDOWN))
 
     def _start_when_damaged(
         self, host: SimHost, run: int, start: Callable[[SimHost], None]
