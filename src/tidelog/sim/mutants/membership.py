@@ -5,12 +5,15 @@ from dataclasses import replace
 
 from kio.schema.alter_partition.v3.request import BrokerState
 
-from tidelog.controller.image.image import ClusterImage
+from tidelog.controller.decide import partition_change
+from tidelog.controller.decide.partition_change import ElectionRules, Target
+from tidelog.controller.image.image import ClusterImage, PartitionImage
 from tidelog.model.effects import FetchBatches
-from tidelog.model.ids import NodeId, Offset, TopicPartition
+from tidelog.model.ids import NodeId, Offset, TopicId, TopicPartition
 from tidelog.model.replication_events import Left
 from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.replica import Replica
+from tidelog.protocol.metadata.metadata_records import PartitionChangeRecord
 from tidelog.replication.commit import InSync
 from tidelog.replication.isr.leader import FollowerFetched, LeaderEffect, PartitionLeader
 from tidelog.sim.mutants.mutant import Mutant
@@ -75,6 +78,24 @@ def _any_run() -> Iterable[Replacement]:
     yield Replacement("tidelog.node.partitions.partitions:Partitions.prove", prove)
 
 
+def _same_leader_epoch() -> Iterable[Replacement]:
+    right = partition_change.change_partition
+
+    def change_partition(
+        topic_id: TopicId,
+        index: int,
+        partition: PartitionImage,
+        target: Target,
+        rules: ElectionRules,
+    ) -> PartitionChangeRecord | None:
+        wrong = replace(target, forgets_fetches=False)
+        return right(topic_id, index, partition, wrong, rules)
+
+    yield Replacement(
+        "tidelog.controller.decide.directory_assignment:change_partition", change_partition
+    )
+
+
 def _fenced_too() -> Iterable[Replacement]:
     right = Replica.follower_fetched
 
@@ -116,6 +137,13 @@ MEMBERSHIP = (
         "A fetch counts for a replica even when an earlier run of its broker sent it.",
         _any_run,
         "a_fetch_from_before_a_lossy_restart_arrives_late",
+    ),
+    Mutant(
+        "same-leader-epoch",
+        ("F15",),
+        "A follower that has lost records is still judged by fetches from before the loss.",
+        _same_leader_epoch,
+        "a_fetch_from_before_a_follower_lost_records_arrives_late",
     ),
     Mutant(
         "fenced-in-isr",

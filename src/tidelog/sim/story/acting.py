@@ -6,6 +6,7 @@ from typing import Any
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, Millis, NodeId, TopicPartition
 from tidelog.sim.clients.messages import create_topic
+from tidelog.sim.machines.disk import SimDisk
 from tidelog.sim.machines.host import SimHost
 from tidelog.sim.stage.requests import reassign
 from tidelog.sim.stage.stage import Stage
@@ -15,6 +16,7 @@ from tidelog.sim.story.conditions import Witness
 from tidelog.sim.story.language import Step
 
 LIMIT_MS: Millis = 60_000
+_GARBAGE = bytes(range(128, 256))
 
 
 class Actor:
@@ -124,19 +126,20 @@ class Actor:
         return self._each(places, wipe)
 
     def _spoil(self, places: dict[str, str]) -> str:
-        disk = self._stage.hosts[self._witness.node(places["node"])].disk
-        path = f"{places['partition']}/{places['file']}"
-        if not disk.exists(path):
-            return "there is no such file"
-        disk.write_file(path, bytes(range(128, 256)))
-        return ""
+        return self._on_file(places, lambda disk, path: disk.write_file(path, _GARBAGE))
+
+    def _flip(self, places: dict[str, str]) -> str:
+        return self._on_file(places, lambda disk, path: disk.flip_bit(path, 4 * disk.size(path)))
 
     def _remove(self, places: dict[str, str]) -> str:
+        return self._on_file(places, SimDisk.remove)
+
+    def _on_file(self, places: dict[str, str], act: Callable[[SimDisk, str], None]) -> str:
         disk = self._stage.hosts[self._witness.node(places["node"])].disk
         path = f"{places['partition']}/{places['file']}"
         if not disk.exists(path):
             return "there is no such file"
-        disk.remove(path)
+        act(disk, path)
         return ""
 
     def _pause(self, places: dict[str, str]) -> str:

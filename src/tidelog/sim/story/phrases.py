@@ -71,6 +71,7 @@ kill | kill <some> | kill -9: the process ends, its page cache stays
 power_off | power off <some> | power loss: all unsynced data is lost
 wipe | wipe <some> | give a stopped machine a new, empty disk
 spoil | spoil <name:file> of <partition> on <node> | fill a file of a stopped machine with garbage
+flip | flip a bit of <name:file> of <partition> on <node> | flip a bit in the middle of a file
 remove | remove <name:file> of <partition> on <node> | delete a file of a stopped machine
 pause | pause <some> | stop the process, as a long garbage collection does
 resume | resume <some> | resume the process
