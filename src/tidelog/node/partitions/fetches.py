@@ -11,7 +11,7 @@ from tidelog.node.partitions.cold_reads import ColdReads, Waiter
 from tidelog.node.partitions.fetch_attempt import FetchAttempt
 from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.replica import Replica
-from tidelog.node.partitions.rereads import Rereads
+from tidelog.node.partitions.rereads import SHORT_READS_PER_TURN, Rereads
 from tidelog.node.requests.parking import PARKED, Parked, Resume
 from tidelog.node.timers import Timer, Timers
 
@@ -42,7 +42,7 @@ class Fetches:
         self._waiting: dict[ConnId, dict[PendingFetch, None]] = {}
         """The parked fetches of each connection."""
         self._turns = count()
-        self._rereads = Rereads(clock, timers)
+        self._rereads = Rereads(clock, timers, SHORT_READS_PER_TURN)
         self._long_rereads = Rereads(clock, timers)
 
     def fetch(

@@ -12,7 +12,12 @@ from tidelog.node.clock import Clock
 from tidelog.node.timers import Timers
 
 READS_PER_TURN = 300
-"""How many partitions one turn reads; this takes a few milliseconds at most."""
+"""How many partitions one turn reads for fetches of many partitions; this takes a few milliseconds.
+"""
+SHORT_READS_PER_TURN = 1_000
+"""The same for fetches of few partitions. One turn then answers about a hundred consumers of the
+same partition.
+"""
 FETCH_COST = 8
 """Waking one fetch takes about as long as reading this many partitions."""
 
@@ -28,10 +33,11 @@ class WokenFetch(Protocol):
 class Rereads:
     """The woken fetches that wait for their turn."""
 
-    __slots__ = ("_at", "_clock", "_left", "_timers", "_woken")
+    __slots__ = ("_at", "_clock", "_left", "_per_turn", "_timers", "_woken")
 
-    def __init__(self, clock: Clock, timers: Timers) -> None:
+    def __init__(self, clock: Clock, timers: Timers, per_turn: int = READS_PER_TURN) -> None:
         self._clock = clock
+        self._per_turn = per_turn
         self._timers = timers
         self._woken: dict[WokenFetch, None] = {}
         self._at: Millis = -1
@@ -41,7 +47,7 @@ class Rereads:
     def admits(self, fetch: WokenFetch) -> bool:
         """Whether the fetch may be read now. If not, `read_again` is called in its turn."""
         if self._clock.now != self._at:
-            self._at, self._left = self._clock.now, READS_PER_TURN
+            self._at, self._left = self._clock.now, self._per_turn
         if not self._woken and self._left > 0:
             self._left -= FETCH_COST + fetch.partitions
             return True
@@ -56,7 +62,7 @@ class Rereads:
         self._woken.pop(fetch, None)
 
     def _turn(self) -> None:
-        left = READS_PER_TURN
+        left = self._per_turn
         try:
             while self._woken and left > 0:
                 fetch = next(iter(self._woken))

@@ -87,3 +87,13 @@ def test_f97_a_woken_fetch_is_forgotten_when_its_connection_is_lost(node: Bench)
     node.pass_time(2 * WAIT_MS)
 
     assert answered(node, conns) == conns[:-1]
+
+
+def test_f97_one_append_answers_a_hundred_short_fetches_at_once(node: Bench) -> None:
+    conns = parked(node, 300, 1)
+
+    node.ask(produce_to("t", build_batch([Record(b"k", b"v", node.now)])))
+
+    assert 100 <= len(answered(node, conns)) < 150
+    node.pass_time(5)
+    assert answered(node, conns) == conns
