@@ -9,7 +9,7 @@ from kio.schema.offset_for_leader_epoch.v4.request import (
     OffsetForLeaderTopic,
 )
 from tests.sim.cluster_steps import created
-from tests.sim.messages import ask, batch, create_topic, delete_topic, fetch_from, produce_to
+from tests.sim.messages import ask, create_topic, delete_topic, fetch_from
 from tests.sim.talk import Asked, Talk, await_ready, await_true, running
 from tests.sim.writers import Writer, read_all
 
@@ -27,6 +27,7 @@ from tidelog.sim.machines.world import EPOCH_MS
 BATCHES = 60
 SEGMENTS = {"internal_segment_bytes": "20000", "flush_messages": "1"}
 LONG_MS = 2_000
+DESCRIBE_CLUSTER = 60
 
 
 class Waits:
@@ -115,10 +116,10 @@ def test_f94_others_are_served_while_a_fetch_waits_for_the_disk() -> None:
     await_true(cluster, lambda: reading(host) == 1)
     bystander, served = Talk(cluster, 1), 0
     while reading(host) and not asked.is_done:
-        answer = bystander.ask(produce_to("orders", batch(b"new"), acks=1))
-        assert answer.topics[0][1][0].error is ErrorCode.none
+        # A write would wait for its own fsync, which is slow here.
+        assert bystander.ask(ask(DESCRIBE_CLUSTER)).error_code is ErrorCode.none
         served += 1
-    assert served > 1  # how long a read takes is random
+    assert served > 20
     await_true(cluster, lambda: asked.is_done)
     assert records_of(asked) > 0
 
