@@ -46,18 +46,23 @@ class Wounds:
             host.kill()
             self._damage(host, was_clean=False)
             return partial(start, host)
+        was_ready = host.node is not None and host.node.is_ready
         host.shutdown()
-        self._damage_when_down(host, host.runs)
+        self._damage_when_down(host, host.runs, was_ready)
         return partial(self._start_when_damaged, host, host.runs, start)
 
-    def _damage_when_down(self, host: SimHost, run: int) -> None:
+    def _damage_when_down(self, host: SimHost, run: int, was_ready: bool) -> None:
         if host.runs != run:
             return  # another fault has restarted the node
         if host.is_up:
-            self._world.after(LOOK_AGAIN_MS, partial(self._damage_when_down, host, run))
+            again = partial(self._damage_when_down, host, run, was_ready)
+            self._world.after(LOOK_AGAIN_MS, again)
         else:
-            # A node that shuts down while it opens its logs leaves no clean-shutdown mark.
-            self._damage(host, was_clean=host.disk.exists(names.CLEAN_SHUTDOWN))
+            # A node that shuts down while it opens its logs leaves no clean-shutdown mark. A node
+            # that had opened them all must leave one, and find the damage.
+            has_ended_well = host.exit is not None and host.exit.status == 0
+            is_marked = host.disk.exists(names.CLEAN_SHUTDOWN)
+            self._damage(host, was_clean=is_marked or (has_ended_well and was_ready))
 
     def _start_when_damaged(
         self, host: SimHost, run: int, start: Callable[[SimHost], None]
