@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidelog.config.settings import BrokerSettings
+from tidelog.controller.image.image import ClusterImage
 from tidelog.log.checkpoints.checkpoints import MetaProperties
 from tidelog.log.partition import PartitionLog
 from tidelog.model.dice import Dice
@@ -30,6 +31,7 @@ from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.metadata.metadata_log import MetadataLog, UnusableMetadata
 from tidelog.node.metadata.metadata_opening import open_metadata, open_metadata_log
 from tidelog.node.metadata.snapshot_schedule import SnapshotTaking
+from tidelog.node.metadata.stored_metadata import StoredMetadata
 from tidelog.node.peers import Peers
 from tidelog.node.quorum.network import QuorumNetwork
 from tidelog.node.quorum.quorum import Quorum
@@ -51,7 +53,6 @@ from tidelog.node.storage.opening import (
     static_voters,
 )
 from tidelog.node.storage.storage import Storage
-from tidelog.node.timers import Timers
 from tidelog.replication.quorum.machine import QuorumMachine
 
 
@@ -87,17 +88,15 @@ def build_node(
     assert disk is not None
     assert own is not None
     basics = _basics(settings, directories, dice, now, ports)
-    clock, timers, peers, current = basics.clock, basics.timers, basics.peers, basics.current
+    clock, peers, current = basics.clock, basics.peers, basics.current
 
     metadata_log, quorum = _quorum(basics, disk, own)
     context = RequestContext(settings, clock, dice, quorum, current)
-    controller = ControllerClient(
-        quorum, peers, clock, timers, basics.ready, settings.request_timeout_ms
-    )
+    controller = ControllerClient(quorum, peers, clock, basics.ready, settings.request_timeout_ms)
     voter_changes = _voter_changes(basics, own.meta, quorum, controller)
-    events = ReplicationEvents(settings, clock, timers, peers, current, controller.submit)
+    events = ReplicationEvents(settings, clock, peers, current, controller.submit)
     active_controller = ActiveController(
-        quorum, voter_changes, settings, dice, clock, timers, peers, events
+        quorum, voter_changes, settings, dice, clock, peers, events
     )
     controller.active_controller = active_controller
     registration = ControllerRegistration(settings, dice.uuid(), controller.submit)
@@ -107,7 +106,7 @@ def build_node(
         registration.image_changed,
         *(subscribers if settings.is_broker else ()),
     )
-    slices = Slices(clock, timers, basics.ready)
+    slices = Slices(clock, basics.ready)
     requests = Requests(
         context,
         executors(broker, quorum, basics.jobs, slices, controller.change_metadata),
@@ -136,18 +135,15 @@ def _basics(
     now: Millis,
     ports: NodePorts,
 ) -> Basics:
-    clock, timers, ready = Clock(now), Timers(), ReadyQueue(OSError, UnusableMetadata)
-    jobs, peers = Jobs(ports.emit, clock, timers), Peers(clock, timers, ready, ports.emit)
+    clock, ready = Clock(now), ReadyQueue(OSError, UnusableMetadata)
+    jobs, peers = Jobs(ports.emit, clock), Peers(clock, ready, ports.emit)
     storage = Storage(directories)
-    failed = FailedDirectories(
-        clock, timers, storage, settings.log_dirs, home(settings), ports.stop
-    )
+    failed = FailedDirectories(clock, storage, settings.log_dirs, home(settings), ports.stop)
     storage.on_failure = failed.directory_failed
     return Basics(
         settings,
         dice,
         clock,
-        timers,
         ready,
         jobs,
         peers,
@@ -187,22 +183,22 @@ def _quorum(basics: Basics, disk: Disk, own: OpenedDirectory) -> tuple[Partition
         settings.controller_quorum_bootstrap_servers,
         me.endpoints,
         meta.cluster_id,
-        timeouts.request_ms,
+        timeouts,
+    )
+    stored = StoredMetadata(
+        disk,
+        metadata_log,
+        SnapshotTaking(metadata_log, snapshot_limits(settings), clock, jobs, stop),
+        opened.content.image if opened.content else ClusterImage(cluster_id=meta.cluster_id),
     )
     quorum = Quorum(
         machine,
-        metadata_log,
-        disk,
+        stored,
         clock,
-        basics.timers,
-        timeouts,
-        network,
-        basics.ports.quorum_listener,
-        basics.current,
-        meta.cluster_id,
         basics.ready,
-        SnapshotTaking(metadata_log, snapshot_limits(settings), clock, jobs, stop),
-        None if opened.content is None else opened.content.image,
+        network,
+        basics.current,
+        basics.ports.quorum_listener,
     )
     return log, quorum
 
@@ -216,7 +212,6 @@ def _voter_changes(
         Myself(myself(settings, meta), settings.controller_listener_names[0], meta.cluster_id),
         basics.peers,
         basics.clock,
-        basics.timers,
         quorum_timeouts(settings),
         controller.submit,
     )

@@ -15,7 +15,6 @@ from tidelog.node.quorum.listener import QuorumListener
 from tidelog.node.ready import ReadyQueue
 from tidelog.node.storage.failed_directories import FailedDirectories
 from tidelog.node.storage.storage import Storage
-from tidelog.node.timers import Timers
 
 
 class NodePorts(NamedTuple):
@@ -34,7 +33,6 @@ class Basics(NamedTuple):
     settings: BrokerSettings
     dice: Dice
     clock: Clock
-    timers: Timers
     ready: ReadyQueue
     jobs: Jobs
     peers: Peers

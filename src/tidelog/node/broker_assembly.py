@@ -62,12 +62,11 @@ class _LeadingParts(NamedTuple):
 def _leading_parts(
     basics: Basics, controller: ControllerClient, cluster_id: str, events: ReplicationEvents
 ) -> _LeadingParts:
-    settings, clock, timers = basics.settings, basics.clock, basics.timers
+    settings, clock = basics.settings, basics.clock
     current, failed = basics.current, basics.failed_directories
     throttles = Throttles(settings.node_id, clock)
     partitions = Partitions(
         clock,
-        timers,
         current,
         failed.partition_failed,
         events.counters,
@@ -76,14 +75,13 @@ def _leading_parts(
         AppendChecks(basics.jobs, basics.ports.hold),
     )
     coordinators = Coordinators(
-        settings, basics.dice, clock, timers, basics.ready, partitions, current, basics.jobs
+        settings, basics.dice, clock, basics.ready, partitions, current, basics.jobs
     )
     lifecycle = _lifecycle(basics, controller, cluster_id)
-    recently_fenced = RecentlyFencedBrokers(clock, timers, current)
+    recently_fenced = RecentlyFencedBrokers(clock, current)
     fetchers = Fetchers(
         settings,
         clock,
-        timers,
         basics.peers,
         current,
         lambda: lifecycle.epoch_in(current.image),
@@ -111,7 +109,6 @@ def _lifecycle(basics: Basics, controller: ControllerClient, cluster_id: str) ->
         basics.settings,
         basics.dice,
         basics.clock,
-        basics.timers,
         controller.submit,
         cluster_id,
         basics.storage,
@@ -134,7 +131,6 @@ def _directory_reports(
     return DirectoryReports(
         settings.node_id,
         basics.clock,
-        basics.timers,
         controller.submit,
         lambda: lifecycle.epoch,
         settings.socket_request_max_bytes,
@@ -145,14 +141,13 @@ def _broker(
     basics: Basics, leading: _LeadingParts, host: ReplicaHost, events: ReplicationEvents
 ) -> Broker:
     """Build the parts that depend on replicas: assignments, background work and queries."""
-    settings, clock, timers = basics.settings, basics.clock, basics.timers
+    settings, clock = basics.settings, basics.clock
     storage, jobs, failed = basics.storage, basics.jobs, basics.failed_directories
     parts = leading.host
     partitions, lifecycle = parts.partitions, parts.lifecycle
     assignments = Assignments(
         settings,
         clock,
-        timers,
         LogOpening(jobs, storage),
         storage,
         partitions,
@@ -160,11 +155,10 @@ def _broker(
         host,
     )
     failed.subscribe(assignments.take_offline, lifecycle.directory_failed)
-    verification = Verification(clock, timers, jobs, partitions, failed.partition_failed)
+    verification = Verification(clock, jobs, partitions, failed.partition_failed)
     housekeeping = Housekeeping(
         settings,
         clock,
-        timers,
         storage,
         partitions,
         failed.partition_failed,
@@ -174,7 +168,6 @@ def _broker(
     )
     moves = ReplicaMoves(
         clock,
-        timers,
         storage,
         partitions,
         jobs,
@@ -187,7 +180,7 @@ def _broker(
         basics.current,
         storage,
         partitions,
-        Fetches(partitions, clock, timers, events.counters, cold_reads),
+        Fetches(partitions, clock, events.counters, cold_reads),
         parts.coordinators,
         lifecycle,
         leading.recently_fenced,
@@ -195,6 +188,6 @@ def _broker(
         housekeeping,
         Queries(partitions, storage, settings.log_dirs, moves, cold_reads),
         OffsetQueries(partitions, failed.partition_failed, jobs, cold_reads),
-        Deletions(clock, timers, partitions, failed.partition_failed),
-        ReplicaStates(settings, clock, timers, partitions, events.record),
+        Deletions(clock, partitions, failed.partition_failed),
+        ReplicaStates(settings, clock, partitions, events.record),
     )

@@ -1,4 +1,4 @@
-"""The node's clocks, set by its host. Nothing in the node reads a real clock.
+"""The node's clocks, set by its host, and its timers. Nothing in the node reads a real clock.
 
 `now` is for deadlines. It never goes back and never jumps, even if the machine's clock is set.
 `wall` is for timestamps. It shows the machine's clock, which can be set in either direction at any
@@ -10,6 +10,7 @@ that hour, nothing is deleted.
 """
 
 from tidelog.model.ids import Millis
+from tidelog.node.timers import Timers
 
 STEP_MS: Millis = 1_000
 """A change up to this size counts as a correction by time synchronisation, not as a step."""
@@ -17,10 +18,11 @@ TRUST_MS: Millis = 3_600_000
 
 
 class Clock:
-    __slots__ = ("_settled_ms", "_trusted_at", "ahead_ms", "now")
+    __slots__ = ("_settled_ms", "_trusted_at", "ahead_ms", "now", "timers")
 
     def __init__(self, now: Millis) -> None:
         self.now = now
+        self.timers = Timers()
         self.ahead_ms: Millis = 0
         """How far the machine's clock is ahead of `now`; negative if it is behind."""
         self._settled_ms: Millis = 0

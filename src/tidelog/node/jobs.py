@@ -17,7 +17,6 @@ from tidelog.model.jobs import Job, JobFailed, Steps, TooManyJobs, Work, in_one_
 from tidelog.model.outbound import Cancel, Outbound, Run
 from tidelog.node.clock import Clock
 from tidelog.node.requests.parking import PARKED, Parked, Resume
-from tidelog.node.timers import Timers
 
 WAITING_LIMIT = 1_000
 
@@ -46,10 +45,10 @@ class _Waiting(NamedTuple):
 
 
 class Jobs:
-    def __init__(self, emit: Callable[[Outbound], None], clock: Clock, timers: Timers) -> None:
+    def __init__(self, emit: Callable[[Outbound], None], clock: Clock) -> None:
         self._emit = emit
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._tokens = count(1)
         self._waiting: dict[int, _Waiting] = {}
         self._computing = 0

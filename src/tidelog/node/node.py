@@ -67,7 +67,7 @@ class Node:
         ports = NodePorts(self._emit, self._fail, self._hold, self)
         parts = build_node(settings, disks, dice, now, ports)
         self._clock = parts.basics.clock
-        self._timers = parts.basics.timers
+        self._timers = parts.basics.clock.timers
         self._ready = parts.basics.ready
         self._jobs = parts.basics.jobs
         self._peers = parts.basics.peers

@@ -16,7 +16,7 @@ from tidelog.model.ids import ConnId, Millis
 from tidelog.model.outbound import Chunk, CloseConnection, Connect, Outbound, Send
 from tidelog.node.clock import Clock
 from tidelog.node.ready import ReadyQueue
-from tidelog.node.timers import Timer, Timers
+from tidelog.node.timers import Timer
 from tidelog.protocol.malformed import MalformedMessage
 from tidelog.protocol.messages.messages import correlation_id_of, decode_response, encode_request
 
@@ -249,12 +249,11 @@ class Peers:
     def __init__(
         self,
         clock: Clock,
-        timers: Timers,
         ready: ReadyQueue,
         emit: Callable[[Outbound], None],
     ) -> None:
         self.clock = clock
-        self.timers = timers
+        self.timers = clock.timers
         self.ready = ready
         self.emit = emit
         self._ids = count(1)

@@ -16,7 +16,6 @@ from tidelog.node.partitions.replica import Replica
 from tidelog.node.partitions.throttles import Throttles
 from tidelog.node.peers import Peers
 from tidelog.node.ready import ReadyQueue
-from tidelog.node.timers import Timers
 from tidelog.protocol.fetch import (
     FetchPartition,
     FetchRequest,
@@ -67,12 +66,12 @@ class Following:
     """One fetcher; `asked` is the unanswered request."""
 
     def __init__(self, **properties: str) -> None:
-        self.clock, self.timers, self.ready = Clock(NOW), Timers(), ReadyQueue()
+        self.clock, self.ready = Clock(NOW), ReadyQueue()
         self.owner = Owner()
         self.failures: list[OSError] = []
         self._sent: list[Outbound] = []
         self._waiting: list[tuple[int, FetchRequest]] = []
-        peers = Peers(self.clock, self.timers, self.ready, self._sent.append)
+        peers = Peers(self.clock, self.ready, self._sent.append)
         self.channel = peers.channel("leader", 9092, lambda: None)
         settings = BrokerSettings.from_properties(
             {"node.id": str(ME), "process.roles": "broker", "log.dirs": "data"}
@@ -86,7 +85,6 @@ class Following:
         self.fetcher = ReplicaFetcher(
             settings,
             self.clock,
-            self.timers,
             self.channel,
             lambda: 5,
             lambda partition, failure: self.failures.append(failure),
@@ -144,7 +142,7 @@ class Following:
 
     def advance(self, ms: int) -> None:
         self.clock.now += ms
-        self.timers.fire(self.clock.now, self.ready.run)
+        self.clock.timers.fire(self.clock.now, self.ready.run)
 
     def _read(self) -> None:
         sent, self._sent[:] = list(self._sent), []

@@ -11,7 +11,6 @@ from tidelog.node.clock import Clock
 from tidelog.node.jobs import WAITING_LIMIT, Jobs
 from tidelog.node.ready import ReadyQueue
 from tidelog.node.requests.parking import PARKED
-from tidelog.node.timers import Timers
 
 
 @dataclass(slots=True)
@@ -25,8 +24,8 @@ class Nothing:
 class JobsHost:
     def __init__(self) -> None:
         self.outbound: list[Outbound] = []
-        self.timers = Timers()
-        self.jobs = Jobs(self.outbound.append, Clock(100), self.timers)
+        self.clock = Clock(100)
+        self.jobs = Jobs(self.outbound.append, self.clock)
         self.outcomes: list[Any] = []
 
     def start(self, work: Work = Work.COMPUTE) -> int:
@@ -59,12 +58,12 @@ def test_more_computing_than_a_node_takes_on_is_refused_later_and_fsync_never() 
     host.start(Work.FLUSH)
     assert len(host.outbound) == WAITING_LIMIT + 1
     assert host.outcomes == [], "never while it asks"
-    host.timers.fire(100, ReadyQueue().run)
+    host.clock.timers.fire(100, ReadyQueue().run)
     assert [type(one) for one in host.outcomes] == [TooManyJobs]
     host.jobs.ended(Ran(tokens[0], "done", None))
     host.start()
     assert len(host.outbound) == WAITING_LIMIT + 2
-    host.timers.fire(100, ReadyQueue().run)
+    host.clock.timers.fire(100, ReadyQueue().run)
     assert host.outcomes[1:] == ["done"]
 
 

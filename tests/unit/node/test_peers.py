@@ -16,7 +16,6 @@ from tidelog.node.peers import (
     Unanswered,
 )
 from tidelog.node.ready import ReadyQueue
-from tidelog.node.timers import Timers
 from tidelog.protocol.malformed import MalformedMessage
 
 BAD = b"bad"
@@ -26,9 +25,9 @@ class ChannelHost:
     """One channel; `outbound` has its requests to the host, and `answers` the callers' results."""
 
     def __init__(self) -> None:
-        self.clock, self.timers, self.ready = Clock(0), Timers(), ReadyQueue()
+        self.clock, self.ready = Clock(0), ReadyQueue()
         self.outbound: list[Outbound] = []
-        self.peers = Peers(self.clock, self.timers, self.ready, self.outbound.append)
+        self.peers = Peers(self.clock, self.ready, self.outbound.append)
         self.refusals = 0
         self.answers: list[object] = []
         self.channel: Channel = self.peers.channel("node2", 9093, self._refused)
@@ -50,7 +49,7 @@ class ChannelHost:
 
     def pass_time(self, now: int) -> None:
         self.clock.now = now
-        self.timers.fire(now, self.ready.run)
+        self.clock.timers.fire(now, self.ready.run)
 
     def connected(self) -> int:
         """Connect, and return the connection's id."""

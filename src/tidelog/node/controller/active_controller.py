@@ -34,7 +34,7 @@ from tidelog.node.peers import Peers
 from tidelog.node.quorum.quorum import Quorum
 from tidelog.node.quorum.voter_changes import VOTER_REQUESTS, VoterChanges
 from tidelog.node.requests.parking import Resume
-from tidelog.node.timers import Timer, Timers
+from tidelog.node.timers import Timer
 from tidelog.protocol.metadata.metadata_records import MetadataRecord
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,6 @@ class ActiveController:
         settings: BrokerSettings,
         dice: Dice,
         clock: Clock,
-        timers: Timers,
         peers: Peers,
         events: ReplicationEvents,
     ) -> None:
@@ -57,7 +56,7 @@ class ActiveController:
         self._settings = settings
         self._dice = dice
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._events = events
         self._liveness = Liveness(settings.broker_session_timeout_ms)
         self._brokers: dict[ConnId, NodeId] = {}

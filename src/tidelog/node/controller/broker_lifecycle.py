@@ -21,7 +21,7 @@ from tidelog.model.ids import BrokerEpoch, Millis
 from tidelog.node.clock import Clock
 from tidelog.node.metadata.current_image import ImageChange
 from tidelog.node.storage.storage import Storage
-from tidelog.node.timers import Timer, Timers
+from tidelog.node.timers import Timer
 
 _TRY_AGAIN = (
     ErrorCode.request_timed_out,
@@ -47,7 +47,6 @@ class Lifecycle:
         settings: BrokerSettings,
         dice: Dice,
         clock: Clock,
-        timers: Timers,
         submit: Submit,
         cluster_id: str,
         storage: Storage,
@@ -55,7 +54,7 @@ class Lifecycle:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._submit = submit
         self._cluster_id = cluster_id
         self._storage = storage

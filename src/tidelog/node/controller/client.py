@@ -26,7 +26,7 @@ from tidelog.node.peers import LONG_ANSWER_BYTES, Channel, Decode, Peers, Unansw
 from tidelog.node.quorum.quorum import Quorum
 from tidelog.node.ready import ReadyQueue
 from tidelog.node.requests.parking import PARKED, Parked, Resume
-from tidelog.node.timers import Timer, Timers
+from tidelog.node.timers import Timer
 from tidelog.protocol.messages.headers import metadata_offset_of
 from tidelog.protocol.messages.messages import versions_of
 
@@ -49,13 +49,12 @@ class ControllerClient:
         quorum: Quorum,
         peers: Peers,
         clock: Clock,
-        timers: Timers,
         ready: ReadyQueue,
         patience_ms: Millis,
     ) -> None:
         self._quorum = quorum
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._ready = ready
         self._patience_ms = patience_ms
         self._channels: Channels[tuple[Address, bool]] = Channels(peers, LONG_ANSWER_BYTES)

@@ -20,7 +20,6 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import BrokerEpoch, Millis, NodeId, TopicId
 from tidelog.node.clock import Clock
 from tidelog.node.controller.broker_lifecycle import Submit
-from tidelog.node.timers import Timers
 
 RETRY_MS: Millis = 500
 REPLICAS_PER_REQUEST = 2_000
@@ -35,7 +34,6 @@ class DirectoryReports:
         self,
         me: NodeId,
         clock: Clock,
-        timers: Timers,
         submit: Submit,
         broker_epoch: Callable[[], BrokerEpoch],
         request_bytes: int,
@@ -43,7 +41,7 @@ class DirectoryReports:
         self._at_most = max(1, min(REPLICAS_PER_REQUEST, request_bytes // REPLICA_BYTES - 4))
         self._me = me
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._submit = submit
         self._broker_epoch = broker_epoch
         self._waiting: dict[_Key, UUID] = {}

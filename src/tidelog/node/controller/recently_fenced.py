@@ -21,7 +21,6 @@ from tidelog.model.ids import Millis, NodeId
 from tidelog.node.clock import Clock
 from tidelog.node.metadata.current_image import CurrentImage, ImageChange
 from tidelog.node.requests.parking import PARKED, Parked, Resume
-from tidelog.node.timers import Timers
 
 PATIENCE_MS: Millis = 500
 LISTED_MS: Millis = 9_000
@@ -29,9 +28,9 @@ LISTED_MS: Millis = 9_000
 
 
 class RecentlyFencedBrokers:
-    def __init__(self, clock: Clock, timers: Timers, current: CurrentImage) -> None:
+    def __init__(self, clock: Clock, current: CurrentImage) -> None:
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._current = current
         self._lost: dict[NodeId, Millis] = {}
         """Leaders whose connection was lost. The value is the time until which responses wait."""

@@ -36,7 +36,7 @@ from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.ready import ReadyQueue
 from tidelog.node.requests.parking import PARKED, Parked, Resume
-from tidelog.node.timers import Timer, Timers
+from tidelog.node.timers import Timer
 from tidelog.protocol.records.records import Record, build_batch
 
 _LOADING = ErrorCode.coordinator_load_in_progress
@@ -48,7 +48,6 @@ class Coordinators:
         settings: BrokerSettings,
         dice: Dice,
         clock: Clock,
-        timers: Timers,
         ready: ReadyQueue,
         partitions: Partitions,
         current: CurrentImage,
@@ -57,7 +56,7 @@ class Coordinators:
         self._settings = _group_settings(settings)
         self._dice = dice
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._ready = ready
         self._partitions = partitions
         self._current = current

@@ -29,7 +29,6 @@ from tidelog.node.clock import Clock
 from tidelog.node.controller.broker_lifecycle import Submit
 from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.peers import Channel, Peers, Unanswered, coded
-from tidelog.node.timers import Timers
 from tidelog.protocol.produce import (
     ProduceRequest,
     ProduceResponse,
@@ -66,14 +65,13 @@ class EventProducer:
         self,
         settings: BrokerSettings,
         clock: Clock,
-        timers: Timers,
         peers: Peers,
         current: CurrentImage,
         submit: Submit,
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._current = current
         self._submit = submit
         self._channels: Channels[TopicPartition] = Channels(peers)

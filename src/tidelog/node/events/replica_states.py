@@ -13,7 +13,6 @@ from tidelog.model.ids import Millis, TopicPartition
 from tidelog.model.replication_events import REPLICATION_EVENTS, ReplicaState
 from tidelog.node.clock import Clock
 from tidelog.node.partitions.replica import Replica
-from tidelog.node.timers import Timers
 
 PER_TURN = 100
 PAUSE_MS: Millis = 10
@@ -25,14 +24,13 @@ class ReplicaStates:
         self,
         settings: BrokerSettings,
         clock: Clock,
-        timers: Timers,
         replicas: Iterable[Replica],
         record: Callable[[ReplicaState], None],
     ) -> None:
         self._me = settings.node_id
         self._is_on = settings.tidelog_replication_events_enable
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._replicas = replicas
         self._record = record
         self._interval_ms = settings.tidelog_replication_events_interval_ms

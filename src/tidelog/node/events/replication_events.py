@@ -29,7 +29,6 @@ from tidelog.node.events.counters import Counters
 from tidelog.node.events.event_producer import EventProducer
 from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.peers import Peers
-from tidelog.node.timers import Timers
 from tidelog.protocol.records.records import Record
 
 LIMIT = 10_000
@@ -52,7 +51,6 @@ class ReplicationEvents:
         self,
         settings: BrokerSettings,
         clock: Clock,
-        timers: Timers,
         peers: Peers,
         current: CurrentImage,
         submit: Submit,
@@ -61,8 +59,8 @@ class ReplicationEvents:
         self.is_on = settings.tidelog_replication_events_enable
         self._settings = settings
         self._clock = clock
-        self._timers = timers
-        self._producer = EventProducer(settings, clock, timers, peers, current, submit)
+        self._timers = clock.timers
+        self._producer = EventProducer(settings, clock, peers, current, submit)
         self._decisions: deque[tuple[Millis, Millis, Iterator[ReplicationEvent]]] = deque()
         """For each decision: its commit time, how long the commit took, and its events."""
         self._waiting: deque[tuple[Millis, ReplicationEvent]] = deque()

@@ -13,7 +13,6 @@ from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.partitions.throttles import Throttles
 from tidelog.node.peers import LONG_ANSWER_BYTES, Peers
-from tidelog.node.timers import Timers
 
 
 class Fetchers:
@@ -21,7 +20,6 @@ class Fetchers:
         self,
         settings: BrokerSettings,
         clock: Clock,
-        timers: Timers,
         peers: Peers,
         current: CurrentImage,
         broker_epoch: Callable[[], BrokerEpoch],
@@ -31,7 +29,7 @@ class Fetchers:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._channels: Channels[NodeId] = Channels(peers, LONG_ANSWER_BYTES)
         self._current = current
         self._broker_epoch = broker_epoch
@@ -88,7 +86,6 @@ class Fetchers:
             fetcher = ReplicaFetcher(
                 self._settings,
                 self._clock,
-                self._timers,
                 channel,
                 self._broker_epoch,
                 self._storage_failed,

@@ -24,7 +24,6 @@ from tidelog.node.followers.followed import Followed
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.partitions.throttles import Throttles
 from tidelog.node.peers import Channel, Unanswered, coded
-from tidelog.node.timers import Timers
 from tidelog.protocol.fetch import (
     FetchPartition,
     FetchRequest,
@@ -62,7 +61,6 @@ class ReplicaFetcher:
         self,
         settings: BrokerSettings,
         clock: Clock,
-        timers: Timers,
         channel: Channel,
         broker_epoch: Callable[[], BrokerEpoch],
         storage_failed: Callable[[TopicPartition, OSError], None],
@@ -74,7 +72,7 @@ class ReplicaFetcher:
         self._settings = settings
         self._name = f"broker-{settings.node_id}-fetcher"
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._channel = channel
         self._broker_epoch = broker_epoch
         self._storage_failed = storage_failed

@@ -31,7 +31,7 @@ from tidelog.node.partitions.topic_config import TopicConfig, TopicConfigs
 from tidelog.node.storage.storage import Storage
 from tidelog.node.storage.stray_replicas import StrayReplicas
 from tidelog.node.storage.topic_history import TopicHistory
-from tidelog.node.timers import Timer, Timers
+from tidelog.node.timers import Timer
 from tidelog.replication.isr.leader import IsrAgreed
 
 PARTITIONS_PER_TURN = 16
@@ -47,7 +47,6 @@ class Assignments:
         self,
         settings: BrokerSettings,
         clock: Clock,
-        timers: Timers,
         opening: LogOpening,
         storage: Storage,
         partitions: Partitions,
@@ -57,7 +56,7 @@ class Assignments:
         self._me = settings.node_id
         self._configs = TopicConfigs(settings)
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._opening = opening
         self._storage = storage
         self._partitions = partitions

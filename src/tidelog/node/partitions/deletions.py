@@ -13,19 +13,17 @@ from tidelog.node.clock import Clock
 from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.requests.parking import PARKED, Parked, Resume
 from tidelog.node.requests.pending import Pending
-from tidelog.node.timers import Timers
 
 
 class Deletions:
     def __init__(
         self,
         clock: Clock,
-        timers: Timers,
         partitions: Partitions,
         storage_failed: Callable[[TopicPartition, OSError], None],
     ) -> None:
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._partitions = partitions
         self._storage_failed = storage_failed
 

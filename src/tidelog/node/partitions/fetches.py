@@ -13,7 +13,7 @@ from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.partitions.rereads import SHORT_READS_PER_TURN, Rereads
 from tidelog.node.requests.parking import PARKED, Parked, Resume
-from tidelog.node.timers import Timer, Timers
+from tidelog.node.timers import Timer
 
 COLD_WAIT_MS: Millis = 500
 """The minimum time that a fetch waits for bytes that are not cached, even if its max_wait is
@@ -30,20 +30,19 @@ class Fetches:
         self,
         partitions: Partitions,
         clock: Clock,
-        timers: Timers,
         counters: Counters,
         cold_reads: ColdReads,
     ) -> None:
         self.partitions = partitions
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._counters = counters
         self._cold_reads = cold_reads
         self._waiting: dict[ConnId, dict[PendingFetch, None]] = {}
         """The parked fetches of each connection."""
         self._turns = count()
-        self._rereads = Rereads(clock, timers, SHORT_READS_PER_TURN)
-        self._long_rereads = Rereads(clock, timers)
+        self._rereads = Rereads(clock, SHORT_READS_PER_TURN)
+        self._long_rereads = Rereads(clock)
 
     def fetch(
         self, effect: FetchBatches, resume: Resume, conn: ConnId

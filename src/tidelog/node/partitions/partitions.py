@@ -42,7 +42,6 @@ from tidelog.node.partitions.replica import Replica
 from tidelog.node.partitions.throttles import Throttles
 from tidelog.node.requests.parking import PARKED, Parked, Resume
 from tidelog.node.requests.pending import Pending
-from tidelog.node.timers import Timers
 from tidelog.replication.isr.leader import FollowerFetched
 
 
@@ -50,7 +49,6 @@ class Partitions:
     def __init__(
         self,
         clock: Clock,
-        timers: Timers,
         current: CurrentImage,
         storage_failed: Callable[[TopicPartition, OSError], None],
         counters: Counters,
@@ -65,7 +63,7 @@ class Partitions:
         self.cut_off_for_ms: Millis | None = None
         """The broker session timeout, if no controller has answered for that long; else None."""
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._storage_failed = storage_failed
         self._read_replicas = read_replicas
         self._throttles = throttles

@@ -9,7 +9,6 @@ from typing import Protocol
 
 from tidelog.model.ids import Millis
 from tidelog.node.clock import Clock
-from tidelog.node.timers import Timers
 
 READS_PER_TURN = 300
 """How many partitions one turn reads for fetches of many partitions; this takes a few milliseconds.
@@ -35,10 +34,10 @@ class Rereads:
 
     __slots__ = ("_at", "_clock", "_left", "_per_turn", "_timers", "_woken")
 
-    def __init__(self, clock: Clock, timers: Timers, per_turn: int = READS_PER_TURN) -> None:
+    def __init__(self, clock: Clock, per_turn: int = READS_PER_TURN) -> None:
         self._clock = clock
         self._per_turn = per_turn
-        self._timers = timers
+        self._timers = clock.timers
         self._woken: dict[WokenFetch, None] = {}
         self._at: Millis = -1
         self._left = 0

@@ -11,7 +11,7 @@ from tidelog.model.ids import Offset, TopicId
 from tidelog.node.clock import Clock
 from tidelog.node.metadata.metadata_log import MetadataLog, applied
 from tidelog.node.quorum.proposals import Proposals
-from tidelog.node.timers import Timer, Timers
+from tidelog.node.timers import Timer
 from tidelog.protocol.metadata.metadata_records import MetadataRecord, RemoveTopicRecord
 from tidelog.protocol.slices import RECORDS_PER_SLICE, Steps, finish
 
@@ -23,7 +23,6 @@ class CommittedImage:
         log: MetadataLog,
         proposals: Proposals,
         clock: Clock,
-        timers: Timers,
         advanced: Callable[[ClusterImage], None],
         topic_removed: Callable[[TopicId, str], None],
     ) -> None:
@@ -33,7 +32,7 @@ class CommittedImage:
         self._log = log
         self._proposals = proposals
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._advanced = advanced
         """Called after each slice, with the image before it."""
         self._topic_removed = topic_removed

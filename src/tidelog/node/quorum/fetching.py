@@ -22,9 +22,9 @@ from tidelog.model.ids import (
 from tidelog.model.outbound import Chunk
 from tidelog.node.clock import Clock
 from tidelog.node.metadata.metadata_log import MetadataLog, UnusableMetadata
-from tidelog.node.peers import Channel, Unanswered, coded
+from tidelog.node.peers import Unanswered, coded
 from tidelog.node.quorum import wire
-from tidelog.node.timers import Timers
+from tidelog.node.quorum.network import QuorumNetwork
 from tidelog.protocol.fetch import (
     FetchPartition,
     FetchRequest,
@@ -37,7 +37,7 @@ from tidelog.protocol.fetch import (
 from tidelog.protocol.malformed import MalformedMessage
 from tidelog.replication.divergence import truncation_point
 from tidelog.replication.quorum.events import LeaderAnswered, LogGrew, QuorumEvent
-from tidelog.replication.quorum.state import QuorumTimeouts, ReplicaKey
+from tidelog.replication.quorum.state import ReplicaKey
 
 VERSION = 18
 SNAPSHOT_VERSION = 1
@@ -72,23 +72,16 @@ class QuorumFetching:
     def __init__(
         self,
         me: ReplicaKey,
-        cluster_id: str,
         log: MetadataLog,
         clock: Clock,
-        timers: Timers,
-        timeouts: QuorumTimeouts,
-        channel: Callable[[NodeId], Channel | None],
-        learn: Callable[[NodeId, tuple[str, int]], None],
+        network: QuorumNetwork,
         owner: FetchOwner,
     ) -> None:
         self._me = me
-        self._cluster_id = cluster_id
         self._log = log
         self._clock = clock
-        self._timers = timers
-        self._timeouts = timeouts
-        self._channel = channel
-        self._learn = learn
+        self._timers = clock.timers
+        self._network = network
         self._owner = owner
         self._leader: NodeId = NO_NODE
         self._epoch: LeaderEpoch = NO_EPOCH
@@ -141,7 +134,7 @@ class QuorumFetching:
         turn: int | None,
         done: Callable[[FetchResponse | Unanswered], None],
     ) -> None:
-        channel = self._channel(to)
+        channel = self._network.fetch_channel(to, self._owner.step)
         if channel is None:
             done(Unanswered("its address is not known"))
             return
@@ -168,14 +161,14 @@ class QuorumFetching:
                 )
             ],
             replica_id=self._me.id,
-            cluster_id=self._cluster_id,
+            cluster_id=self._network.cluster_id,
         )
 
         def encode(correlation_id: int) -> list[Chunk]:
             return [encode_request(VERSION, correlation_id, f"raft-{self._me.id}", request)]
 
         decode = partial(decode_response, VERSION)
-        channel.request(encode, decode, done, self._timeouts.request_ms)
+        channel.request(encode, decode, done, self._network.timeouts.request_ms)
 
     def _take_records(self, fetched: PartitionFetched) -> None:
         if fetched.error is not ErrorCode.none or fetched.records is None:
@@ -195,7 +188,7 @@ class QuorumFetching:
         try:
             self._take_records(fetched)
         except MalformedMessage as malformed:
-            if (channel := self._channel(self._leader)) is not None:
+            if (channel := self._network.fetch_channel(self._leader, self._owner.step)) is not None:
                 channel.refuse(malformed)
             self._again_later(turn)
             return
@@ -256,18 +249,18 @@ class QuorumFetching:
 
     def _download(self, turn: int, snapshot: SnapshotId, content: bytearray) -> None:
         """Download the snapshot part by part, because the leader's log lacks the next records."""
-        channel = self._channel(self._leader)
+        channel = self._network.fetch_channel(self._leader, self._owner.step)
         if channel is None:
             return
         message = wire.fetch_snapshot(
-            self._me, self._cluster_id, self._epoch, snapshot, len(content), MAX_BYTES
+            self._me, self._network.cluster_id, self._epoch, snapshot, len(content), MAX_BYTES
         )
         encode, decode = coded(message, SNAPSHOT_VERSION)
         channel.request(
             encode,
             decode,
             lambda answer: self._downloaded(turn, snapshot, content, answer),
-            self._timeouts.request_ms,
+            self._network.timeouts.request_ms,
         )
 
     def _downloaded(self, turn: int, snapshot: SnapshotId, content: bytearray, answer: Any) -> None:
@@ -288,7 +281,7 @@ class QuorumFetching:
             self._again_later(turn, DAMAGED_SNAPSHOT_BACKOFF_MS)
 
     def _again_later(self, turn: int, at_least_ms: Millis = 0) -> None:
-        when = self._clock.now + max(at_least_ms, self._timeouts.retry_backoff_ms)
+        when = self._clock.now + max(at_least_ms, self._network.timeouts.retry_backoff_ms)
         self._timers.at(when, lambda: self._fetch(turn))
 
     def _discovered(self, voter: NodeId, answer: FetchResponse | Unanswered) -> None:
@@ -297,7 +290,7 @@ class QuorumFetching:
             assert not isinstance(answer, Unanswered)
             found = fetched.current_leader
             for node, host, port, *_ in answer.node_endpoints:
-                self._learn(node, (host, port))
+                self._network.learn(node, (host, port))
             self._owner.step(LeaderAnswered(voter, found.leader_epoch, found.leader_id, False))
 
 

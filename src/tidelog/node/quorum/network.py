@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import cycle
 from typing import Any, TypeAlias
 
-from tidelog.model.ids import NO_NODE, Millis, NodeId
+from tidelog.model.ids import NO_NODE, NodeId
 from tidelog.node.channels import Address, Channels
 from tidelog.node.peers import LONG_ANSWER_BYTES, Channel, Peers, Unanswered, coded
 from tidelog.node.quorum import wire
@@ -22,7 +22,7 @@ from tidelog.replication.quorum.events import (
     RequestVote,
 )
 from tidelog.replication.quorum.machine import QuorumMachine
-from tidelog.replication.quorum.state import VoterSet
+from tidelog.replication.quorum.state import QuorumTimeouts, VoterSet
 
 VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH = 52, 53, 54
 Step: TypeAlias = Callable[[QuorumEvent], None]
@@ -37,12 +37,12 @@ class QuorumNetwork:
         bootstrap_servers: Sequence[Address],
         my_endpoints: Sequence[tuple[str, str, int]],
         cluster_id: str,
-        request_ms: Millis,
+        timeouts: QuorumTimeouts,
     ) -> None:
         self._my_endpoints = my_endpoints
         self._machine = machine
-        self._cluster_id = cluster_id
-        self._request_ms = request_ms
+        self.cluster_id = cluster_id
+        self.timeouts = timeouts
         self._servers = cycle(bootstrap_servers)
         self._announced: dict[NodeId, Address] = {}
         """The addresses that leaders have announced."""
@@ -86,7 +86,7 @@ class QuorumNetwork:
         channel = self._channel(effect.to, self._control_channels, step)
         if channel is None:
             return
-        me, voters, cluster_id = self._machine.me, self._machine.voters, self._cluster_id
+        me, voters, cluster_id = self._machine.me, self._machine.voters, self.cluster_id
         match effect:
             case RequestVote():
                 message = wire.vote(effect, me, voters, cluster_id)
@@ -101,7 +101,7 @@ class QuorumNetwork:
                 step(event)
 
         encode, decode = coded(message, _VERSIONS[message.__api_key__])
-        channel.request(encode, decode, done, self._request_ms)
+        channel.request(encode, decode, done, self.timeouts.request_ms)
 
     def _channel(self, voter: NodeId, channels: Channels[NodeId], step: Step) -> Channel | None:
         address = self.address(voter)

@@ -14,7 +14,6 @@ from tidelog.model.ids import LeaderEpoch, Offset
 from tidelog.node.clock import Clock
 from tidelog.node.metadata.metadata_log import MetadataLog
 from tidelog.node.ready import ReadyQueue
-from tidelog.node.timers import Timers
 from tidelog.protocol.metadata.metadata_records import MetadataRecord
 from tidelog.protocol.slices import RECORDS_PER_SLICE, Steps, finish
 
@@ -30,13 +29,12 @@ class Proposals:
         self,
         log: MetadataLog,
         clock: Clock,
-        timers: Timers,
         ready: ReadyQueue,
         appended: Callable[[], None],
     ) -> None:
         self._log = log
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._ready = ready
         self._appended = appended
         self._pending: deque[tuple[Offset, ClusterImage]] = deque()

@@ -7,7 +7,6 @@ ends.
 
 import logging
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import count
 from typing import Any
 
@@ -18,14 +17,12 @@ from kio.schema.fetch_snapshot.v1.request import FetchSnapshotRequest
 
 from tidelog.controller.image.apply import apply_all
 from tidelog.controller.image.image import ClusterImage
-from tidelog.model.disk import Disk
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, NodeId, Offset
 from tidelog.node.clock import Clock
 from tidelog.node.metadata.current_image import CurrentImage
-from tidelog.node.metadata.metadata_log import MetadataLog
 from tidelog.node.metadata.snapshot_files import decode
-from tidelog.node.metadata.snapshot_schedule import SnapshotTaking
+from tidelog.node.metadata.stored_metadata import StoredMetadata
 from tidelog.node.quorum import describing, proposals, quorum_state, wire
 from tidelog.node.quorum.committed_image import CommittedImage
 from tidelog.node.quorum.fetching import QuorumFetching
@@ -34,7 +31,7 @@ from tidelog.node.quorum.network import QuorumNetwork
 from tidelog.node.quorum.serving import QuorumServing
 from tidelog.node.ready import ReadyQueue
 from tidelog.node.requests.parking import PARKED, Parked, Resume
-from tidelog.node.timers import Timer, Timers
+from tidelog.node.timers import Timer
 from tidelog.protocol.fetch import FetchRequest, FetchResponse, SnapshotId
 from tidelog.protocol.metadata.metadata_records import MetadataRecord
 from tidelog.replication.quorum.events import (
@@ -57,7 +54,7 @@ from tidelog.replication.quorum.events import (
     VotersChanged,
 )
 from tidelog.replication.quorum.machine import QuorumMachine
-from tidelog.replication.quorum.state import QuorumTimeouts, VoterSet
+from tidelog.replication.quorum.state import VoterSet
 
 log = logging.getLogger(__name__)
 
@@ -66,49 +63,31 @@ class Quorum:
     def __init__(
         self,
         machine: QuorumMachine,
-        log: MetadataLog,
-        disk: Disk,
+        stored: StoredMetadata,
         clock: Clock,
-        timers: Timers,
-        timeouts: QuorumTimeouts,
-        network: QuorumNetwork,
-        listener: QuorumListener,
-        current: CurrentImage,
-        cluster_id: str,
         ready: ReadyQueue,
-        snapshots: SnapshotTaking,
-        restored: ClusterImage | None = None,
+        network: QuorumNetwork,
+        current: CurrentImage,
+        listener: QuorumListener,
     ) -> None:
         self.machine = machine
-        self._log = log
-        self._disk = disk
+        self._log = log = stored.log
+        self._disk = stored.disk
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._network = network
         self._listener = listener
         self._current = current
-        self._cluster_id = cluster_id
         self._ready = ready
-        self._snapshots = snapshots
-        self._serving = QuorumServing(machine, log, clock, timers, cluster_id, network.address)
-        self._fetching = QuorumFetching(
-            machine.me,
-            cluster_id,
-            log,
-            clock,
-            timers,
-            timeouts,
-            partial(network.fetch_channel, step=self.step),
-            network.learn,
-            self,
-        )
+        self._snapshots = stored.snapshots
+        self._serving = QuorumServing(machine, log, clock, network)
+        self._fetching = QuorumFetching(machine.me, log, clock, network, self)
         log.subscribe(self.flushed)
-        self._proposals = proposals.Proposals(log, clock, timers, ready, self._serving.wake)
+        self._proposals = proposals.Proposals(log, clock, ready, self._serving.wake)
         self.in_turn = self._proposals.in_turn
         self.when_committed = self._proposals.when_committed
-        image = restored or ClusterImage(cluster_id=cluster_id)
         self._committed = CommittedImage(
-            image, log, self._proposals, clock, timers, self._advanced, listener.topic_removed
+            stored.image, log, self._proposals, clock, self._advanced, listener.topic_removed
         )
         self._was_in_doubt = machine.is_in_doubt
         self.was_whole = not machine.is_in_doubt
@@ -231,7 +210,7 @@ class Quorum:
         """Handle a Vote, BeginQuorumEpoch, EndQuorumEpoch or FetchSnapshot request."""
         if isinstance(message, FetchSnapshotRequest):
             return self._serving.fetch_snapshot(message)
-        if message.cluster_id not in (None, self._cluster_id):
+        if message.cluster_id not in (None, self._network.cluster_id):
             return wire.refusal_of(message, ErrorCode.inconsistent_cluster_id)
         ticket = next(self._tickets)
         event = wire.event_of(message, ticket)
@@ -267,7 +246,7 @@ class Quorum:
 
     def load_snapshot(self, snapshot: SnapshotId, content: bytes) -> bool:
         """Replace the log with a leader's snapshot; returns False if it is invalid or not newer."""
-        found = decode(snapshot, content, self._cluster_id)
+        found = decode(snapshot, content, self._network.cluster_id)
         if found is None or found.image.offset <= self.image.offset:
             return False
         self._log.snapshots.keep(snapshot, content)

@@ -4,7 +4,6 @@ A fetch from offset N proves that its sender has synced everything below N. A fe
 there is something new: a record, an epoch or a high watermark (KIP-1166).
 """
 
-from collections.abc import Callable
 from datetime import timedelta
 
 from kio.schema.fetch_snapshot.v1 import response as snapshot_response
@@ -13,11 +12,12 @@ from kio.schema.fetch_snapshot.v1.response import FetchSnapshotResponse
 
 from tidelog.model.effects import EpochEnd
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, NO_NODE, NodeId, Offset
+from tidelog.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, NO_NODE, Offset
 from tidelog.node.clock import Clock
 from tidelog.node.metadata.metadata_log import MetadataLog
+from tidelog.node.quorum.network import QuorumNetwork
 from tidelog.node.requests.parking import PARKED, Parked, Resume
-from tidelog.node.timers import Timer, Timers
+from tidelog.node.timers import Timer
 from tidelog.protocol.fetch import (
     FetchPartition,
     FetchRequest,
@@ -51,16 +51,13 @@ class QuorumServing:
         machine: QuorumMachine,
         log: MetadataLog,
         clock: Clock,
-        timers: Timers,
-        cluster_id: str,
-        address: Callable[[NodeId], tuple[str, int] | None],
+        network: QuorumNetwork,
     ) -> None:
-        self._address = address
         self._machine = machine
         self._log = log
         self._clock = clock
-        self._timers = timers
-        self._cluster_id = cluster_id
+        self._timers = clock.timers
+        self._network = network
         self._parked: dict[_Parked, None] = {}
 
     def proof(self, message: FetchRequest) -> QuorumEvent | None:
@@ -100,7 +97,7 @@ class QuorumServing:
             ),
             None,
         )
-        if message.cluster_id not in (None, self._cluster_id):
+        if message.cluster_id not in (None, self._network.cluster_id):
             return _no_snapshot(ErrorCode.inconsistent_cluster_id)
         if asked is None:
             return _no_snapshot(ErrorCode.invalid_request)
@@ -164,7 +161,7 @@ class QuorumServing:
         return None
 
     def _refuse(self, message: FetchRequest, fetch: FetchPartition) -> PartitionFetched | None:
-        if message.cluster_id not in (None, self._cluster_id):
+        if message.cluster_id not in (None, self._network.cluster_id):
             return PartitionFetched(0, ErrorCode.inconsistent_cluster_id)
         epoch, asked = self._machine.epoch, fetch.current_leader_epoch
         if 0 <= asked < epoch:
@@ -218,7 +215,7 @@ class QuorumServing:
 
     def _endpoints(self) -> list[NodeEndpoint]:
         leader = self._machine.leader
-        address = None if leader == NO_NODE else self._address(leader)
+        address = None if leader == NO_NODE else self._network.address(leader)
         return [] if address is None else [NodeEndpoint(leader, *address)]
 
     def _time_out(self, parked: _Parked) -> None:

@@ -29,7 +29,7 @@ from tidelog.node.clock import Clock
 from tidelog.node.peers import Peers, Unanswered, coded
 from tidelog.node.quorum.quorum import Quorum
 from tidelog.node.requests.parking import Resume
-from tidelog.node.timers import Timer, Timers
+from tidelog.node.timers import Timer
 from tidelog.replication.quorum import voters as rules
 from tidelog.replication.quorum.roles import Leader
 from tidelog.replication.quorum.state import QuorumTimeouts, ReplicaKey, Voter, VoterSet
@@ -67,7 +67,6 @@ class VoterChanges:
         myself: Myself,
         peers: Peers,
         clock: Clock,
-        timers: Timers,
         timeouts: QuorumTimeouts,
         submit: Callable[[Any, Resume], None],
     ) -> None:
@@ -75,7 +74,7 @@ class VoterChanges:
         self._me = myself
         self._channels: Channels[NodeId] = Channels(peers)
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._timeouts = timeouts
         self._submit = submit
         self._is_adding = False

@@ -13,7 +13,6 @@ from typing import TypeAlias
 from tidelog.model.ids import Millis
 from tidelog.node.clock import Clock
 from tidelog.node.ready import ReadyQueue
-from tidelog.node.timers import Timers
 
 AT_ONCE = 2
 
@@ -32,10 +31,10 @@ def label(api: str, version: int, client_id: str | None, host: str) -> str:
 
 
 class Slices:
-    def __init__(self, clock: Clock, timers: Timers, ready: ReadyQueue) -> None:
+    def __init__(self, clock: Clock, ready: ReadyQueue) -> None:
         self._ready = ready
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._waiting: deque[_Turn] = deque()
         self._under_way: deque[_Turn] = deque()
         self._latest = ""

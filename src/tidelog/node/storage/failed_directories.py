@@ -16,7 +16,6 @@ from collections.abc import Callable
 from tidelog.model.ids import METADATA_TOPIC, TopicPartition
 from tidelog.node.clock import Clock
 from tidelog.node.storage.storage import Place, Storage
-from tidelog.node.timers import Timers
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +40,6 @@ class FailedDirectories:
     def __init__(
         self,
         clock: Clock,
-        timers: Timers,
         storage: Storage,
         paths: tuple[str, ...],
         home: Place,
@@ -49,7 +47,7 @@ class FailedDirectories:
     ) -> None:
         """`home` is the directory of the metadata log."""
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._storage = storage
         self._paths = paths
         self._home = home

@@ -11,7 +11,6 @@ from tidelog.node.controller.broker_lifecycle import Lifecycle
 from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.storage.storage import Storage
-from tidelog.node.timers import Timers
 from tidelog.replication.isr.leader import LagChecked
 
 PURGE_INTERVAL_MS = 1_000
@@ -27,7 +26,6 @@ class Housekeeping:
         self,
         settings: BrokerSettings,
         clock: Clock,
-        timers: Timers,
         storage: Storage,
         partitions: Partitions,
         storage_failed: Callable[[TopicPartition, OSError], None],
@@ -37,7 +35,7 @@ class Housekeeping:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._storage = storage
         self._partitions = partitions
         self._storage_failed = storage_failed

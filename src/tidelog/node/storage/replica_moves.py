@@ -20,7 +20,6 @@ from tidelog.node.jobs import Jobs
 from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.storage.storage import Place, Storage
-from tidelog.node.timers import Timers
 
 CHUNK_BYTES = 1 << 20
 PAUSE_MS: Millis = 1
@@ -44,7 +43,6 @@ class ReplicaMoves:
     def __init__(
         self,
         clock: Clock,
-        timers: Timers,
         storage: Storage,
         partitions: Partitions,
         jobs: Jobs,
@@ -53,7 +51,7 @@ class ReplicaMoves:
         directory_failed: Callable[[Place, OSError], None],
     ) -> None:
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._storage = storage
         self._partitions = partitions
         self._jobs = jobs

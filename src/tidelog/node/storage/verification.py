@@ -15,7 +15,6 @@ from tidelog.node.clock import Clock
 from tidelog.node.jobs import Jobs
 from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.replica import Replica
-from tidelog.node.timers import Timers
 
 PAUSE_MS: Millis = 50
 """The length of a pause. A pause is due when the slices since the last pause cost `WHOLE`."""
@@ -31,13 +30,12 @@ class Verification:
     def __init__(
         self,
         clock: Clock,
-        timers: Timers,
         jobs: Jobs,
         partitions: Partitions,
         storage_failed: Callable[[TopicPartition, OSError], None],
     ) -> None:
         self._clock = clock
-        self._timers = timers
+        self._timers = clock.timers
         self._jobs = jobs
         self._partitions = partitions
         self._storage_failed = storage_failed

@@ -24,7 +24,6 @@ from tidelog.node.metadata.current_image import ImageChange
 from tidelog.node.ready import ReadyQueue
 from tidelog.node.storage.opening import OpenedDirectory
 from tidelog.node.storage.storage import Storage
-from tidelog.node.timers import Timers
 from tidelog.sim.machines.cluster import CLUSTER_ID, node_settings
 from tidelog.sim.machines.dice import SeededDice
 from tidelog.sim.machines.disk import SimDisk
@@ -57,7 +56,7 @@ class LifecycleHost:
     """Acts as the controller: the test sees each request and decides when to answer it."""
 
     def __init__(self, interrupted: UUID | None = None) -> None:
-        self.clock, self.timers = Clock(0), Timers()
+        self.clock = Clock(0)
         self.disk = disk_of_epoch(77, interrupted)
         self.asked: list[tuple[Any, Callable[[Any], None], Millis | None]] = []
         self.failures: list[str] = []
@@ -68,7 +67,6 @@ class LifecycleHost:
             node_settings(1, 1),
             SeededDice(1),
             self.clock,
-            self.timers,
             self._submit,
             CLUSTER_ID,
             Storage([opened]),
@@ -82,9 +80,9 @@ class LifecycleHost:
 
     def pass_time(self, duration: Millis) -> None:
         end = self.clock.now + duration
-        while (deadline := self.timers.next_deadline()) is not None and deadline <= end:
+        while (deadline := self.clock.timers.next_deadline()) is not None and deadline <= end:
             self.clock.now = deadline
-            self.timers.fire(deadline, ReadyQueue().run)
+            self.clock.timers.fire(deadline, ReadyQueue().run)
         self.clock.now = end
 
     def answer(self, error: ErrorCode = ErrorCode.none, **fields: Any) -> Any:

@@ -18,7 +18,6 @@ from tidelog.node.events.event_producer import PLACES_MS, RETRY_MS, EventProduce
 from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.peers import Peers
 from tidelog.node.ready import ReadyQueue
-from tidelog.node.timers import Timers
 from tidelog.protocol.messages.messages import decode_request_header, encode_response
 from tidelog.protocol.produce import (
     PartitionProduced,
@@ -37,18 +36,17 @@ class ProducerHost:
     def __init__(self, image: ClusterImage, **properties: str) -> None:
         self.current = CurrentImage()
         self.current.image = image
-        self.clock, self.timers, self.ready = Clock(NOW), Timers(), ReadyQueue()
+        self.clock, self.ready = Clock(NOW), ReadyQueue()
         self.submitted: list[Any] = []
         self.outcomes: list[bool] = []
         self._sent: list[Outbound] = []
-        self._peers = Peers(self.clock, self.timers, self.ready, self._sent.append)
+        self._peers = Peers(self.clock, self.ready, self._sent.append)
         self.producer = EventProducer(
             settings(
                 {"offsets.topic.replication.factor": "3"}
                 | {key.replace("_", "."): value for key, value in properties.items()}
             ),
             self.clock,
-            self.timers,
             self._peers,
             self.current,
             self._submit,
@@ -64,9 +62,9 @@ class ProducerHost:
 
     def wait(self, ms: int = RETRY_MS) -> None:
         end = self.clock.now + ms
-        while (deadline := self.timers.next_deadline()) is not None and deadline <= end:
+        while (deadline := self.clock.timers.next_deadline()) is not None and deadline <= end:
             self.clock.now = deadline
-            self.timers.fire(deadline, self.ready.run)
+            self.clock.timers.fire(deadline, self.ready.run)
         self.clock.now = end
 
     def asked(self) -> tuple[int, int, memoryview, int]:

@@ -26,22 +26,20 @@ from tidelog.node.events.replication_events import DRAIN_MS, LIMIT, PER_SLICE, R
 from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.peers import Peers
 from tidelog.node.ready import ReadyQueue
-from tidelog.node.timers import Timers
 
 
 class EventsHost:
     """A node's `ReplicationEvents`, in a cluster whose replication-events topic has no leader."""
 
     def __init__(self, is_on: str = "true") -> None:
-        self.clock, self.timers, self.ready = Clock(NOW), Timers(), ReadyQueue()
+        self.clock, self.ready = Clock(NOW), ReadyQueue()
         self.outbound: list[Outbound] = []
         current = CurrentImage()
         current.image = cluster()
         self.events = ReplicationEvents(
             settings({"tidelog.replication.events.enable": is_on}),
             self.clock,
-            self.timers,
-            Peers(self.clock, self.timers, self.ready, self.outbound.append),
+            Peers(self.clock, self.ready, self.outbound.append),
             current,
             self._submit,
         )
@@ -52,9 +50,9 @@ class EventsHost:
 
     def wait(self, ms: int) -> None:
         end = self.clock.now + ms
-        while (deadline := self.timers.next_deadline()) is not None and deadline <= end:
+        while (deadline := self.clock.timers.next_deadline()) is not None and deadline <= end:
             self.clock.now = deadline
-            self.timers.fire(deadline, self.ready.run)
+            self.clock.timers.fire(deadline, self.ready.run)
         self.clock.now = end
 
 
@@ -88,7 +86,7 @@ def test_when_it_is_off_nothing_waits_but_elections_are_counted() -> None:
 
     counters = host.events.counters
     assert (counters.elections, counters.election_ms, counters.unclean_elections) == (1, 12, 0)
-    assert (counters.events_lost, host.outbound, host.timers.next_deadline()) == (0, [], None)
+    assert (counters.events_lost, host.outbound, host.clock.timers.next_deadline()) == (0, [], None)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +129,7 @@ def test_a_decision_about_many_partitions_is_told_a_slice_at_a_time() -> None:
     seen = []
 
     host.events.decided(cluster(3), after, 0, FenceReason.REQUESTED)
-    while (deadline := host.timers.next_deadline()) is not None:
+    while (deadline := host.clock.timers.next_deadline()) is not None:
         host.wait(deadline - host.clock.now)
         seen.append(host.events.counters.elections)
 

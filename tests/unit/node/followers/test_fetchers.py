@@ -17,7 +17,6 @@ from tidelog.node.partitions.replica import Replica
 from tidelog.node.partitions.throttles import Throttles
 from tidelog.node.peers import Peers
 from tidelog.node.ready import ReadyQueue
-from tidelog.node.timers import Timers
 from tidelog.sim.machines.cluster import node_settings
 
 ME, LEADER, OTHER = 1, 2, 3
@@ -30,20 +29,19 @@ def broker(id: NodeId) -> BrokerImage:
 
 class Follower:
     def __init__(self) -> None:
-        self.clock, self.timers, self.ready = Clock(0), Timers(), ReadyQueue()
+        self.clock, self.ready = Clock(0), ReadyQueue()
         self.outbound: list[Outbound] = []
         self.current = CurrentImage()
         self.current.image = ClusterImage(brokers={id: broker(id) for id in (ME, LEADER, OTHER)})
         self.fetchers = Fetchers(
             SETTINGS,
             self.clock,
-            self.timers,
-            Peers(self.clock, self.timers, self.ready, self.outbound.append),
+            Peers(self.clock, self.ready, self.outbound.append),
             self.current,
             lambda: 5,
             lambda partition, failure: None,
             Throttles(ME, self.clock),
-            RecentlyFencedBrokers(self.clock, self.timers, self.current),
+            RecentlyFencedBrokers(self.clock, self.current),
         )
         name = TopicPartition("orders", 0)
         self.replica = Replica(name, UUID(int=0xA), new_log(), 0, self.clock, Owner())

@@ -40,7 +40,6 @@ from tidelog.node.partitions.replica import Replica
 from tidelog.node.partitions.throttles import Throttles
 from tidelog.node.ready import ReadyQueue
 from tidelog.node.requests.parking import PARKED
-from tidelog.node.timers import Timers
 from tidelog.protocol.fetch import (
     FetchPartition,
     FetchRequest,
@@ -63,12 +62,11 @@ class Leader:
     """Leads every partition, and keeps its answers and its ISR proposals for comparison."""
 
     def __init__(self) -> None:
-        self.clock, self.timers, self.owner = Clock(NOW), Timers(), Owner()
+        self.clock, self.owner = Clock(NOW), Owner()
         self.current = CurrentImage()
-        jobs = Jobs(lambda outbound: None, self.clock, self.timers)
+        jobs = Jobs(lambda outbound: None, self.clock)
         self.partitions = Partitions(
             self.clock,
-            self.timers,
             self.current,
             lambda *failure: None,
             Counters(),
@@ -76,9 +74,7 @@ class Leader:
             Throttles(ME, self.clock),
             AppendChecks(jobs, lambda conn: lambda: None),
         )
-        self.fetches = Fetches(
-            self.partitions, self.clock, self.timers, Counters(), ColdReads(jobs)
-        )
+        self.fetches = Fetches(self.partitions, self.clock, Counters(), ColdReads(jobs))
         self.answers: list[tuple[int, bytes]] = []
         self.last: dict[int, FetchResponse] = {}
         """Reader -> its newest answer; a reader whose fetch is waiting has no entry."""
@@ -145,7 +141,7 @@ class Leader:
     def pass_time(self, duration: int) -> None:
         for _ in range(duration // 50):
             self.clock.now += 50
-            self.timers.fire(self.clock.now, ReadyQueue().run)
+            self.clock.timers.fire(self.clock.now, ReadyQueue().run)
 
     # -- fetches and answers -----------------------------------------------------------------------
 

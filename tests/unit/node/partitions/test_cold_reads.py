@@ -12,7 +12,6 @@ from tidelog.node.partitions.cold_reads import (
     ColdReads,
     ReadIntoCache,
 )
-from tidelog.node.timers import Timers
 from tidelog.sim.machines.disk import SimDisk, SimFile
 
 SIZE = 100 * WINDOW
@@ -21,7 +20,7 @@ SIZE = 100 * WINDOW
 class Reading:
     def __init__(self) -> None:
         self.outbound: list[Outbound] = []
-        self.jobs = Jobs(self.outbound.append, Clock(0), Timers())
+        self.jobs = Jobs(self.outbound.append, Clock(0))
         self.cold_reads = ColdReads(self.jobs)
         self.disk = SimDisk()
         self.file: SimFile = self.disk.open("log")
