@@ -64,6 +64,10 @@ class FreezeMeter:
         self.began = now
         self._cpu_ns = self._cpu_clock()
 
+    def has_computed(self, ms: Millis) -> bool:
+        """Whether this pass has used at least this much CPU time."""
+        return self._cpu_clock() - self._cpu_ns >= ms * 1_000_000
+
     def blame(self, took_ms: Millis, step: str, conn: Connection | None = None) -> None:
         """Record a step that is the longest of the pass so far."""
         self._note(took_ms, step if conn is None else f"{step} {conn.peer}")

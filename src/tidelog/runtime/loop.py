@@ -343,7 +343,7 @@ class Host:
                 perform(handle(FrameReceived(conn.id, frame), self._now))
                 now = clock()
                 if now - self._now >= COSTLY_MS:
-                    is_slow = True
+                    is_slow = is_slow or meter.has_computed(COSTLY_MS)
                     if now - self._now >= meter.report_from_ms:
                         meter.blame_frame(now - self._now, conn, frame)
                 self._now = now

@@ -33,7 +33,7 @@ class StoppedClock(HostClock):
 
 
 class SlowNode(EchoNode):
-    """Echoes frames. Time passes while it handles `slow`, and a little CPU time for `work`."""
+    """Echoes frames. Handling `slow` and `work` takes CPU time, and `late` only real time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,8 +47,11 @@ class SlowNode(EchoNode):
             self.heard.append(bytes(event.frame[1:]))
             if event.frame[1:5] == b"slow":
                 self.clock.ms += SLOW_MS
+                self.cpu_ns += SLOW_MS * 1_000_000
                 if self.meanwhile:
                     self.meanwhile.pop()()
+            if event.frame[1:5] == b"late":
+                self.clock.ms += SLOW_MS
             if event.frame[1:5] == b"work":
                 self.cpu_ns += COSTLY_CPU_NS
                 self.clock.ms += 1
@@ -57,7 +60,7 @@ class SlowNode(EchoNode):
 
 def test_f63_pipelined_requests_that_take_long_leave_time_for_others() -> None:
     node = SlowNode()
-    with serving(node, clock=node.clock) as served:
+    with serving(node, clock=node.clock, cpu_clock=lambda: node.cpu_ns) as served:
         busy, other = served.client(), served.client()
         node.meanwhile.append(lambda: other.sock.sendall(framed(b"ehere")))
 
@@ -70,7 +73,7 @@ def test_f63_pipelined_requests_that_take_long_leave_time_for_others() -> None:
 
 def test_f63_new_connections_are_served_after_those_that_are_known_to_be_quick() -> None:
     node = SlowNode()
-    with serving(node, clock=node.clock) as served:
+    with serving(node, clock=node.clock, cpu_clock=lambda: node.cpu_ns) as served:
         known = served.client()
         assert known.ask(b"ehello") == b"hello"
         node.clock.ms += 2_000
@@ -93,7 +96,7 @@ def test_f63_new_connections_are_served_after_those_that_are_known_to_be_quick()
 
 def test_f63_connections_whose_requests_take_long_are_served_last() -> None:
     node = SlowNode()
-    with serving(node, clock=node.clock) as served:
+    with serving(node, clock=node.clock, cpu_clock=lambda: node.cpu_ns) as served:
         busy = [served.client() for _ in range(10)]
         other = served.client()
         assert other.ask(b"ehello") == b"hello"
@@ -149,7 +152,7 @@ def test_f97_a_crowd_whose_requests_need_some_cpu_time_is_served_last() -> None:
 
 def test_f97_one_slow_request_does_not_make_a_client_wait() -> None:
     node = SlowNode()
-    with serving(node, clock=node.clock) as served:
+    with serving(node, clock=node.clock, cpu_clock=lambda: node.cpu_ns) as served:
         busy = [served.client() for _ in range(10)]
         other = served.client()
         node.clock.ms += 2_000
@@ -158,6 +161,33 @@ def test_f97_one_slow_request_does_not_make_a_client_wait() -> None:
         assert other.ask(b"eslow") == b"slow"
         for client in (*busy, *busy):
             assert client.ask(b"eslow") == b"slow"
+        node.heard.clear()
+
+        def all_at_once() -> None:
+            for client in busy[1:]:
+                client.sock.sendall(framed(b"eslow"))
+            other.sock.sendall(framed(b"eother"))
+
+        node.meanwhile.append(all_at_once)
+        busy[0].sock.sendall(framed(b"eslow"))
+
+        assert other.answer() == b"other"
+        for client in busy:
+            assert client.answer() == b"slow"
+    assert node.heard.index(b"other") <= 2
+
+
+def test_f97_a_client_whose_requests_wait_for_a_processor_is_not_served_last() -> None:
+    node = SlowNode()
+    with serving(node, clock=node.clock, cpu_clock=lambda: node.cpu_ns) as served:
+        busy = [served.client() for _ in range(10)]
+        other = served.client()
+        assert other.ask(b"ehello") == b"hello"
+        node.clock.ms += 2_000
+        for client in (*busy, *busy):
+            assert client.ask(b"eslow") == b"slow"
+        for _ in range(3):
+            assert other.ask(b"elate") == b"late"
         node.heard.clear()
 
         def all_at_once() -> None:

@@ -8,8 +8,9 @@ from tidelog.model.outbound import LimitConnections
 from tidelog.runtime.transport.descriptors import UNLIMITED, Shares
 
 COSTLY_MS: Millis = 3
-"""A request is slow if it takes this long. After two slow requests in a row, the connection is
-served last for `COSTLY_FOR_MS`.
+"""A request is slow if it takes this long, in real time and in CPU time. On a busy machine, any
+request can take this long in real time. After two slow requests in a row, the connection is served
+last for `COSTLY_FOR_MS`.
 """
 COSTLY_FOR_MS: Millis = 5_000
 NEW_FOR_MS: Millis = 1_000
@@ -22,7 +23,6 @@ CROWD = 16
 request is fairly short. A request then counts as slow if it takes `COSTLY_CPU_NS`.
 """
 COSTLY_CPU_NS = 500_000
-"""This is CPU time, because on a busy machine any request can take a millisecond of real time."""
 
 SPARED_AT_ONCE = 16
 SILENT_MS: Millis = 250
