@@ -26,7 +26,10 @@ class Timer:
     def cancel(self) -> None:
         if self.action is not None:
             self.action = None
-            self._timers.cancelled()
+            timers = self._timers
+            timers.cancelled += 1
+            if timers.cancelled > _FEW:
+                timers.clean_up()
 
 
 class Timers:
@@ -35,7 +38,8 @@ class Timers:
     def __init__(self) -> None:
         self._heap: list[tuple[Millis, int, Timer]] = []
         self._order = count()
-        self._cancelled = 0
+        self.cancelled = 0
+        """The number of cancelled timers in the heap."""
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -45,18 +49,17 @@ class Timers:
         heappush(self._heap, (when, next(self._order), timer))
         return timer
 
-    def cancelled(self) -> None:
-        """Count one more cancelled timer in the heap."""
-        self._cancelled += 1
-        if self._cancelled > _FEW and 2 * self._cancelled > len(self._heap):
+    def clean_up(self) -> None:
+        """Remove the cancelled timers, if they are more than half of the heap."""
+        if 2 * self.cancelled > len(self._heap):
             self._heap = [entry for entry in self._heap if entry[2].action is not None]
             heapify(self._heap)
-            self._cancelled = 0
+            self.cancelled = 0
 
     def next_deadline(self) -> Millis | None:
         while self._heap and self._heap[0][2].action is None:
             heappop(self._heap)
-            self._cancelled -= 1
+            self.cancelled -= 1
         return self._heap[0][0] if self._heap else None
 
     def fire(self, now: Millis, run: Callable[[Callable[[], None]], None]) -> None:
@@ -65,6 +68,6 @@ class Timers:
             timer = heappop(self._heap)[2]
             action, timer.action = timer.action, None
             if action is None:
-                self._cancelled -= 1
+                self.cancelled -= 1
             else:
                 run(action)

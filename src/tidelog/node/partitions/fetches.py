@@ -49,12 +49,15 @@ class Fetches:
     ) -> list[FetchResult] | Parked:
         if effect.replica >= 0:
             try:
-                self.partitions.prove(effect)
+                may_wait = self.partitions.prove(effect)
             except NotCached as cold:
                 if not self._cold_reads.was_just_read(cold.part):
                     self._fetch_later(cold.part, effect, resume, conn)
                     return PARKED
-                self.partitions.prove(effect, waits=True)
+                may_wait = self.partitions.prove(effect, waits=True)
+            if may_wait and effect.max_wait_ms > 0 < effect.min_bytes:
+                self._park(effect, resume, conn, effect.max_wait_ms)
+                return PARKED
         attempt = self.partitions.attempt(effect)
         if attempt.cold:
             attempt = self.waiting_if_evicted(attempt, effect, 0)
@@ -65,6 +68,17 @@ class Fetches:
                 # cached.
                 self.read_cold(attempt, conn, lambda: None)
             return attempt.results
+        wait_ms = effect.max_wait_ms
+        if attempt.cold:
+            wait_ms = max(wait_ms, COLD_WAIT_MS)
+        pending = self._park(effect, resume, conn, wait_ms)
+        if attempt.cold:
+            self.read_cold(attempt, conn, pending.cached)
+        return PARKED
+
+    def _park(
+        self, effect: FetchBatches, resume: Resume, conn: ConnId, wait_ms: Millis
+    ) -> "PendingFetch":
         here: list[Replica] = []
         if effect.session is None:
             partitions = self.partitions
@@ -73,12 +87,8 @@ class Fetches:
         turn = next(self._turns)
         rereads = self._long_rereads if len(here) > MANY_PARTITIONS else self._rereads
         pending = PendingFetch(self, effect, resume, conn, here, waiting, turn, rereads)
-        wait_ms = effect.max_wait_ms
-        if attempt.cold:
-            self.read_cold(attempt, conn, pending.cached)
-            wait_ms = max(wait_ms, COLD_WAIT_MS)
         pending.timer = self._timers.at(self._clock.now + wait_ms, pending.time_out)
-        return PARKED
+        return pending
 
     def _fetch_later(
         self, cold: FileSlice, effect: FetchBatches, resume: Resume, conn: ConnId

@@ -217,35 +217,45 @@ class Partitions:
 
     # -- fetching --------------------------------------------------------------------------------
 
-    def prove(self, effect: FetchBatches, *, waits: bool = False) -> None:
+    def prove(self, effect: FetchBatches, *, waits: bool = False) -> bool:
         """Record a follower's progress from its fetch.
 
-        A fetch from offset N proves that the follower holds all records below N. Raises NotCached
-        if `waits` is False and a read would wait for the disk. In that case, the call may be
-        repeated.
+        A fetch from offset N proves that the follower holds all records below N. Returns whether
+        the fetch can wait without being read: the follower has everything, and its session watches
+        all partitions. Raises NotCached if `waits` is False and a read would wait for the disk. In
+        that case, the call may be repeated.
         """
         broker = self.current.image.brokers.get(effect.replica)
         if broker is not None and 0 <= effect.replica_epoch < broker.epoch:
-            return  # from an earlier run of the broker; its log may have lost records since (F15)
+            return False  # from an earlier run of the broker, which may have lost records (F15)
         if effect.session is not None:
             effect.session.fetched_at = self._clock.now
         is_eligible = (
             broker is not None and broker.is_active and effect.replica_epoch in (-1, broker.epoch)
         )
+        may_wait = not self._read_replicas.are_in_use
         for read in effect.reads:
             replica = self.leading(read.partition, read.current_leader_epoch)
             if isinstance(replica, ErrorCode):
+                may_wait = False
                 continue
+            leader, log = replica.leader, replica.log
             if reading.divergence_of(replica, read, waits=waits) is not None:
+                may_wait = False
                 continue
-            assert replica.leader is not None
-            if not replica.leader.has_replica(effect.replica):
+            assert leader is not None
+            if not leader.has_replica(effect.replica):
+                may_wait = False
                 continue
-            if replica.log.log_start_offset <= read.offset <= replica.log.log_end_offset:
+            start, end = log.log_start_offset, log.log_end_offset
+            if read.offset != end or read.log_start_offset != start or not replica.is_watched(read):
+                may_wait = False
+            if start <= read.offset <= end:
                 replica.follower_starts[effect.replica] = read.log_start_offset
                 replica.follower_fetched(
                     FollowerFetched(effect.replica, read.offset, effect.replica_epoch, is_eligible)
                 )
+        return may_wait
 
     def attempt(self, effect: FetchBatches, *, waits: bool = False) -> FetchAttempt:
         """Read every partition of a fetch; without `waits`, read only bytes that are cached."""

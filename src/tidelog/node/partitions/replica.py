@@ -7,7 +7,7 @@ requires. A record is visible to consumers only if it is below the high watermar
 from typing import NamedTuple, Protocol, TypeAlias
 
 from tidelog.log.partition import PartitionLog
-from tidelog.model.effects import AppendResult, RecordsDeleted
+from tidelog.model.effects import AppendResult, PartitionFetch, RecordsDeleted
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import (
     NO_OFFSET,
@@ -353,6 +353,10 @@ class Replica:
             watch.watched_partition.unwatch(watch)
         watch.watched_partition = self
         self.listen(watch, is_follower=is_follower)
+
+    def is_watched(self, read: PartitionFetch) -> bool:
+        """Whether the session of this read is notified when this partition changes."""
+        return read.watch is not None and read.watch.watched_partition is self
 
     def unwatch(self, watch: PartitionWatch) -> None:
         self.unlisten(watch)
