@@ -14,21 +14,19 @@ _MILLIS = 1_000
 class Throttle:
     """A limit in bytes per second, counted in thousandths of a byte, so that nothing is rounded."""
 
-    __slots__ = ("_balance", "_earned_until", "_rate")
+    __slots__ = ("_balance", "_earned_until", "_rate", "is_on")
 
     def __init__(self, rate: int = NO_LIMIT) -> None:
         self._rate = rate
+        self.is_on = rate < NO_LIMIT
         self._balance = 0
         self._earned_until: Millis = 0
-
-    @property
-    def is_on(self) -> bool:
-        return self._rate < NO_LIMIT
 
     def set_rate(self, rate: int, now: Millis) -> None:
         """Apply a new rate from now on; bytes that exceeded the old rate still count."""
         self._earn(now)
         self._rate = rate
+        self.is_on = rate < NO_LIMIT
         self._balance = min(self._balance, rate * _MILLIS)
 
     def record(self, size: int, now: Millis) -> None:

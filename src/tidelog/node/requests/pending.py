@@ -31,20 +31,6 @@ class Pending(Generic[R]):
         self._missing.add(index)
 
     def confirm(self, index: int) -> None:
-        self._settle(index)
-
-    def refuse(self, index: int, error: ErrorCode) -> None:
-        if index in self._missing:
-            self.results[index] = self._refusal(error)
-            self._settle(index)
-
-    def time_out(self) -> None:
-        for index in self._missing:
-            self.results[index] = self._refusal(ErrorCode.request_timed_out)
-        self._missing.clear()
-        self._resume(self.results)
-
-    def _settle(self, index: int) -> None:
         if index not in self._missing:
             return  # the request has timed out
         self._missing.remove(index)
@@ -52,3 +38,14 @@ class Pending(Generic[R]):
             if self.timer is not None:
                 self.timer.cancel()
             self._resume(self.results)
+
+    def refuse(self, index: int, error: ErrorCode) -> None:
+        if index in self._missing:
+            self.results[index] = self._refusal(error)
+            self.confirm(index)
+
+    def time_out(self) -> None:
+        for index in self._missing:
+            self.results[index] = self._refusal(ErrorCode.request_timed_out)
+        self._missing.clear()
+        self._resume(self.results)

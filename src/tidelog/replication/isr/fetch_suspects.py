@@ -66,6 +66,8 @@ class FetchSuspects(Generic[F]):
         Returns the partitions to blame, if they are known now.
         """
         self._in_a_row = 0
+        if not (self._tested or self._later or self._blamed or self._tried_again):
+            return []  # the common case: no search is under way
         self._has_passed = True
         for one in self._tried_again:
             if one.is_in_session:
