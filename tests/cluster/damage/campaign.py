@@ -256,8 +256,14 @@ class Rounds:
         if known and outcome.verdict != REFUSED:
             _wait(lambda: log.mentions(harm.names), REPORT_SECONDS)
         # A damaged replica fetches its records again. Wait until it has fetched all of them.
-        _wait(lambda: not self.load.problems_on(node), ISR_SECONDS)
-        problems += self.load.problems_on(node)
+        found: list[str] = []
+
+        def is_whole() -> bool:
+            found[:] = self.load.problems_on(node)
+            return not found
+
+        _wait(is_whole, ISR_SECONDS)
+        problems += found
         alone = self._singles.directory_of(node)
         was_touched = harm.touches(alone) or META_PROPERTIES in harm.paths
         problems += self._singles.problems(
