@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 from tidelog.client.client import Client
-from tidelog.client.fetcher import EARLIEST, LATEST, Fetcher
+from tidelog.client.fetcher import Fetcher
+from tidelog.client.log_offsets import EARLIEST, LATEST
 from tidelog_pipelines.transformations.events import TOPIC as EVENTS
 
 

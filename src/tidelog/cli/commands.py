@@ -31,6 +31,9 @@ COMMANDS = {
     "configs": Entry(
         USE, "kafka_tools.configs", "Describe and alter the configuration of topics and brokers."
     ),
+    "groups": Entry(
+        USE, "kafka_tools.groups", "List and describe groups; reset and delete their offsets."
+    ),
     "produce": Entry(USE, "kafka_tools.produce", "Write lines from standard input to a topic."),
     "consume": Entry(USE, "kafka_tools.consume", "Print the records of a topic."),
     "pipeline": Entry(

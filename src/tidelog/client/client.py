@@ -38,6 +38,10 @@ class Moved(Exception):
     """The partition has no reachable leader; a retry with fresh metadata may succeed."""
 
 
+class BrokerNotReached(UserError):
+    """A certain broker is down or does not answer."""
+
+
 def parse_bootstrap(servers: str) -> list[Address]:
     """Parse `host:port,host:port`, in the format of Kafka's tools."""
     addresses = []
@@ -113,13 +117,13 @@ class Client:
     def ask_node(self, node: NodeId, request: RequestPayload, response: type[R]) -> R:
         """Ask this broker and no other."""
         if node not in self.node_ids():
-            raise UserError(f"broker {node} is not up.")
+            raise BrokerNotReached(f"broker {node} is not up.")
         address = self._nodes[node]
         try:
             return self._connect(address).ask(request, response)
         except ConnectionLost as lost:
             self._forget(address)
-            raise UserError(f"broker {node} cannot be reached ({lost}).") from None
+            raise BrokerNotReached(f"broker {node} cannot be reached ({lost}).") from None
 
     def ask_leader(
         self, partition: TopicPartition, request: RequestPayload, response: type[R]

@@ -6,18 +6,15 @@ from typing import NamedTuple
 
 from kio.schema.fetch.v12 import request as fetch
 from kio.schema.fetch.v12.response import FetchResponse, PartitionData
-from kio.schema.list_offsets.v7 import request as list_offsets
 from kio.schema.list_offsets.v7.response import ListOffsetsResponse
 
 from tidelog.client.client import Client, Moved, explain
+from tidelog.client.log_offsets import EARLIEST, LATEST, offsets_request
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_NODE, NodeId, Offset, TopicPartition
+from tidelog.model.ids import NodeId, Offset, TopicPartition
 from tidelog.model.user_error import UserError
 from tidelog.protocol.records.batch import iterate
 from tidelog.protocol.records.records import Record, UnreadableRecords, iterate_records
-
-EARLIEST, LATEST = -2, -1
-"""Kafka's ListOffsets timestamps for the start and the end of a log."""
 
 MAX_WAIT_MS = 500
 PARTITION_BYTES = 1024 * 1024
@@ -48,23 +45,10 @@ class Fetcher:
 
     def end_of(self, partition: int, which: Offset) -> Offset:
         """The first offset of the partition's log (EARLIEST), or its end offset (LATEST)."""
-        request = list_offsets.ListOffsetsRequest(
-            replica_id=NO_NODE,
-            isolation_level=0,
-            topics=(
-                list_offsets.ListOffsetsTopic(
-                    name=self._topic,
-                    partitions=(
-                        list_offsets.ListOffsetsPartition(
-                            partition_index=partition, timestamp=which
-                        ),
-                    ),
-                ),
-            ),
-        )
+        where = TopicPartition(self._topic, partition)
+        request = offsets_request([where], which)
 
         def attempt() -> Offset:
-            where = TopicPartition(self._topic, partition)
             (topic,) = self._client.ask_leader(where, request, ListOffsetsResponse).topics
             (answer,) = topic.partitions
             self._check(partition, answer.error_code)

@@ -7,15 +7,13 @@ their answers are some milliseconds apart.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 from typing import NamedTuple
 
-from kio.schema.list_offsets.v7 import request as list_offsets
 from kio.schema.list_offsets.v7.response import ListOffsetsResponse
 
 from tidelog.client import admin
 from tidelog.client.client import Client
-from tidelog.client.fetcher import LATEST
+from tidelog.client.log_offsets import LATEST, offsets_request
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId, Offset, TopicPartition
 from tidelog.model.user_error import UserError
@@ -108,23 +106,7 @@ def high_watermarks(client: Client, topics: Sequence[str]) -> dict[TopicPartitio
 def _ends(
     client: Client, node: NodeId, partitions: Iterable[TopicPartition], reader: int
 ) -> dict[TopicPartition, Offset]:
-    by_topic = groupby(sorted(partitions), key=lambda partition: partition.topic)
-    request = list_offsets.ListOffsetsRequest(
-        replica_id=reader,
-        isolation_level=0,
-        topics=tuple(
-            list_offsets.ListOffsetsTopic(
-                name=topic,
-                partitions=tuple(
-                    list_offsets.ListOffsetsPartition(
-                        partition_index=one.partition, timestamp=LATEST
-                    )
-                    for one in members
-                ),
-            )
-            for topic, members in by_topic
-        ),
-    )
+    request = offsets_request(partitions, LATEST, reader)
     try:
         answer = client.ask_node(node, request, ListOffsetsResponse)
     except UserError:

@@ -15,7 +15,7 @@ from kio.schema.list_offsets.v7 import request as list_offsets
 from kio.schema.list_offsets.v7.response import ListOffsetsResponse
 
 from tidelog.client.client import Client, Moved, explain
-from tidelog.client.fetcher import EARLIEST, LATEST
+from tidelog.client.log_offsets import EARLIEST, LATEST
 from tidelog.insight.replica_history import ReplicaHistory
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, Offset, TopicPartition

@@ -20,7 +20,7 @@ from kio.schema.fetch.v12 import response as fetched
 from kio.schema.list_offsets.v7 import response as listed
 from kio.schema.metadata.v12 import response as metadata
 
-from tidelog.client.fetcher import EARLIEST
+from tidelog.client.log_offsets import EARLIEST
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset
 from tidelog.protocol.messages.headers import decode_request_header

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from tidelog.cli.demos.writing import Writing
 from tidelog.client.client import Client
-from tidelog.client.fetcher import EARLIEST, LATEST, Fetcher
+from tidelog.client.fetcher import Fetcher
+from tidelog.client.log_offsets import EARLIEST, LATEST
 from tidelog.client.producer import ACKS_ALL, Producer
 from tidelog.protocol.records.records import Record
 

@@ -16,6 +16,7 @@ EXAMPLES = {
     "random-uuid": "tidelog random-uuid",
     "topics": "tidelog topics --create --topic hello --partitions 3",
     "configs": "tidelog configs --alter --topic hello --add-config retention.ms=3600000",
+    "groups": "tidelog groups --describe --group readme",
     "produce": "echo 'key:value' | tidelog produce --topic hello --key-separator :",
     "consume": "tidelog consume --topic hello --from-beginning --max-messages 10",
     "pipeline": "tidelog pipeline ingest --topics orders --out lake --once",

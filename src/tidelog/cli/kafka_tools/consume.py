@@ -8,7 +8,8 @@ import click
 from tidelog.cli import options
 from tidelog.cli.output.record_format import Columns, Format
 from tidelog.client.client import Client
-from tidelog.client.fetcher import EARLIEST, LATEST, Fetcher
+from tidelog.client.fetcher import Fetcher
+from tidelog.client.log_offsets import EARLIEST, LATEST
 from tidelog.model.user_error import UserError
 
 LAST_OFFSET = 2**63 - 1
