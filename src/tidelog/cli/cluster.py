@@ -1,25 +1,16 @@
 """`tidelog cluster`: describes the cluster, and prints its id as kafka-cluster.sh does."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import click
-from kio.schema.api_versions.v3.request import ApiVersionsRequest
-from kio.schema.api_versions.v3.response import ApiVersionsResponse
 from kio.schema.describe_cluster.v2.response import DescribeClusterBroker
 
-from tidelog import __version__
 from tidelog.cli import options
 from tidelog.cli.output.table import table
 from tidelog.client import quorum_admin
 from tidelog.client.client import Client
+from tidelog.client.feature_admin import FeatureRange, describe_features
 from tidelog.model.user_error import UserError
-
-
-class FeatureRange(NamedTuple):
-    name: str
-    finalized: int
-    supported: tuple[int, int]
 
 
 @click.group("cluster")
@@ -52,21 +43,8 @@ def describe(bootstrap_server: str) -> None:
         for line in brokers_table(cluster.brokers):
             click.echo(line)
         click.echo()
-        for line in features_table(features(client)):
+        for line in features_table(describe_features(client).ranges):
             click.echo(line)
-
-
-def features(client: Client) -> list[FeatureRange]:
-    """The features that brokers support, each with the level that the cluster has finalized."""
-    answer = client.ask(
-        ApiVersionsRequest(client_software_name="tidelog", client_software_version=__version__),
-        ApiVersionsResponse,
-    )
-    levels = {one.name: one.max_version_level for one in answer.finalized_features}
-    return [
-        FeatureRange(one.name, levels.get(one.name, 0), (one.min_version, one.max_version))
-        for one in answer.supported_features
-    ]
 
 
 def brokers_table(brokers: Sequence[DescribeClusterBroker]) -> Iterator[str]:

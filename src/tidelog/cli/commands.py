@@ -34,11 +34,23 @@ COMMANDS = {
     "groups": Entry(
         USE, "kafka_tools.groups", "List and describe groups; reset and delete their offsets."
     ),
+    "reassign": Entry(
+        USE, "kafka_tools.reassign", "Move partitions to other brokers or log directories."
+    ),
+    "elect": Entry(USE, "kafka_tools.elect", "Elect the leaders of partitions."),
+    "delete-records": Entry(
+        USE, "kafka_tools.delete_records", "Delete the records before given offsets."
+    ),
+    "features": Entry(
+        USE, "kafka_tools.features", "Show and change the feature levels of the cluster."
+    ),
     "produce": Entry(USE, "kafka_tools.produce", "Write lines from standard input to a topic."),
     "consume": Entry(USE, "kafka_tools.consume", "Print the records of a topic."),
-    "pipeline": Entry(
-        USE, "pipeline", "Run the data pipeline on Spark: ingest, query, health, audit."
+    "get-offsets": Entry(
+        USE, "kafka_tools.get_offsets", "Print the offsets of partitions at a time."
     ),
+    "perf": Entry(USE, "kafka_tools.perf", "Measure producing and consuming."),
+    "pipeline": Entry(USE, "pipeline", "Run the pipeline on Spark: ingest, query, health, audit."),
     "tables": Entry(USE, "tables", "Keep tables of topics with Spark, and show their states."),
     "replicas": Entry(
         LOOK, "replicas", "Show the offset, the lag and the sync state of each replica."
@@ -49,6 +61,9 @@ COMMANDS = {
     "observe": Entry(LOOK, "observe", "Record the replication events of any Kafka cluster."),
     "cluster": Entry(LOOK, "cluster", "Describe the cluster: brokers, controller, features."),
     "quorum": Entry(LOOK, "kafka_tools.quorum", "Describe the quorum of controllers."),
+    "log-dirs": Entry(
+        LOOK, "kafka_tools.log_dirs", "Show the log directories of brokers, as JSON."
+    ),
     "dump-log": Entry(
         LOOK, "kafka_tools.dump_log", "Print segments and indexes as they are on disk."
     ),
@@ -81,7 +96,7 @@ class Commands(click.Group):
         for section in (RUN, USE, LOOK, PROVE):
             rows = [(name, e.summary) for name, e in COMMANDS.items() if e.section == section]
             with formatter.section(section):
-                formatter.write_dl(rows, col_spacing=4)
+                formatter.write_dl(rows, col_spacing=2)
 
 
 def _add_examples(command: click.Command, path: str) -> None:
@@ -111,7 +126,7 @@ def invoke(arguments: list[str]) -> int:
         return 0
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "tidelog"
-        message = with_suggestion(error).rstrip(".")
+        message = " ".join(with_suggestion(error).split()).rstrip(".")
         click.echo(f"tidelog: {message} (see {command} --help).", err=True)
         return 2
     except NoBrokerReached as failure:

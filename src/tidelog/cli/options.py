@@ -1,6 +1,6 @@
 """Options that several commands share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -85,6 +85,25 @@ def command_config(*flags: str) -> Callable[[F], F]:
         expose_value=False,
         help="Accepted for scripts written for Kafka, and ignored: only PLAINTEXT works yet.",
     )
+
+
+def is_given(value: object) -> bool:
+    """Whether an option is on the command line; 0 and an empty text are values."""
+    return value is not None and value is not False and value != ()
+
+
+def refuse_misplaced(
+    action: str, given: Mapping[str, object], only_with: Mapping[str, Collection[str]]
+) -> None:
+    """Refuse options that do not go with the action; `only_with` has the actions of an option."""
+    for option, actions in only_with.items():
+        if is_given(given[option]) and action not in actions:
+            raise click.UsageError(f"{flag(option)} does not go with {flag(action)}")
+
+
+def flag(name: str) -> str:
+    """The option of a parameter: `--dry-run` for `dry_run`."""
+    return f"--{name.replace('_', '-')}"
 
 
 def key_value(option: str, text: str, *, strip: bool = True) -> tuple[str, str]:

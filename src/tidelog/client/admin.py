@@ -63,6 +63,8 @@ class Described(NamedTuple):
 class Reassignment(NamedTuple):
     adding: tuple[NodeId, ...]
     removing: tuple[NodeId, ...]
+    replicas: tuple[NodeId, ...] = ()
+    """All replicas, including those that are added and removed."""
 
 
 def _check(error: ErrorCode, message: str | None) -> None:
@@ -229,7 +231,7 @@ def ongoing_reassignments(client: Client) -> dict[TopicPartition, Reassignment]:
     _check(answer.error_code, answer.error_message)
     return {
         TopicPartition(topic.name, one.partition_index): Reassignment(
-            one.adding_replicas, one.removing_replicas
+            one.adding_replicas, one.removing_replicas, one.replicas
         )
         for topic in answer.topics
         for one in topic.partitions

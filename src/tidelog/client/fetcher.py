@@ -30,9 +30,12 @@ class Fetched(NamedTuple):
 class Fetcher:
     """Reads records and advances the position in each partition."""
 
-    def __init__(self, client: Client, topic: str) -> None:
+    def __init__(
+        self, client: Client, topic: str, *, partition_bytes: int = PARTITION_BYTES
+    ) -> None:
         self._client = client
         self._topic = topic
+        self._partition_bytes = partition_bytes
         self.positions: dict[int, Offset] = {}
         self._has_waited = False
 
@@ -86,7 +89,7 @@ class Fetcher:
                         fetch.FetchPartition(
                             partition=partition,
                             fetch_offset=self.positions[partition],
-                            partition_max_bytes=PARTITION_BYTES,
+                            partition_max_bytes=self._partition_bytes,
                         )
                         for partition in partitions
                     ),

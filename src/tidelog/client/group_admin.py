@@ -1,7 +1,6 @@
 """Lists and deletes groups, and reads, sets and deletes their committed offsets."""
 
-from collections.abc import Collection, Iterable, Mapping
-from itertools import groupby
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
@@ -15,10 +14,11 @@ from kio.schema.offset_delete.v0.response import OffsetDeleteResponse
 from kio.schema.offset_fetch.v8 import request as offset_fetch
 from kio.schema.offset_fetch.v8.response import OffsetFetchResponse
 
-from tidelog.client.admin import RequestRefused
 from tidelog.client.client import Client
 from tidelog.client.coordinators import MOVED, ask_coordinator
 from tidelog.client.kafka_exceptions import default_message
+from tidelog.client.partition_admin import check
+from tidelog.client.partitions import by_topic
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset, TopicPartition
 from tidelog.model.user_error import UserError
@@ -37,9 +37,9 @@ class ListedGroup(NamedTuple):
     @property
     def is_consumer_group(self) -> bool:
         """Whether Kafka's tool for consumer groups lists the group."""
-        if self.type.lower() == "consumer":
+        if self.type == "Consumer":
             return True
-        return self.type.lower() in ("classic", "") and self.protocol_type in ("consumer", "")
+        return self.type in ("Classic", "") and self.protocol_type in ("consumer", "")
 
 
 class Committed(NamedTuple):
@@ -59,9 +59,11 @@ def consumer_groups(
         answer = client.ask_node(node, request, ListGroupsResponse)
         if answer.error_code in MOVED:
             raise UserError(f"broker {node}: {default_message(answer.error_code)}")
-        _check(answer.error_code)
+        check(answer.error_code)
         found |= {
-            ListedGroup(one.group_id, one.group_type, one.group_state, one.protocol_type)
+            ListedGroup(
+                one.group_id, one.group_type.capitalize(), one.group_state, one.protocol_type
+            )
             for one in answer.groups
         }
     return sorted(one for one in found if one.is_consumer_group)
@@ -76,7 +78,7 @@ def committed_offsets(client: Client, group: str) -> dict[TopicPartition, Commit
         client, group, request, OffsetFetchResponse, lambda answer: answer.groups[0].error_code
     )
     (found,) = answer.groups
-    _check(found.error_code)
+    check(found.error_code)
     return {
         TopicPartition(topic.name, one.partition_index): Committed(
             one.committed_offset,
@@ -108,7 +110,7 @@ def commit_offsets(client: Client, group: str, offsets: Mapping[TopicPartition, 
                     for one in members
                 ),
             )
-            for topic, members in _by_topic(offsets)
+            for topic, members in by_topic(offsets)
         ),
     )
     _, answer = ask_coordinator(
@@ -120,7 +122,7 @@ def commit_offsets(client: Client, group: str, offsets: Mapping[TopicPartition, 
     )
     for topic in answer.topics:
         for one in topic.partitions:
-            _check(one.error_code)
+            check(one.error_code)
 
 
 def delete_offsets(
@@ -137,13 +139,13 @@ def delete_offsets(
                     for one in members
                 ),
             )
-            for topic, members in _by_topic(partitions)
+            for topic, members in by_topic(partitions)
         ),
     )
     _, answer = ask_coordinator(
         client, group, request, OffsetDeleteResponse, lambda answer: answer.error_code
     )
-    _check(answer.error_code)
+    check(answer.error_code)
     return {
         TopicPartition(topic.name, one.partition_index): one.error_code
         for topic in answer.topics
@@ -158,14 +160,3 @@ def delete_group(client: Client, group: str) -> ErrorCode:
     )
     error: ErrorCode = answer.results[0].error_code
     return error
-
-
-def _by_topic(
-    partitions: Iterable[TopicPartition],
-) -> Iterable[tuple[str, Iterable[TopicPartition]]]:
-    return groupby(sorted(partitions), key=lambda partition: partition.topic)
-
-
-def _check(error: ErrorCode) -> None:
-    if error is not ErrorCode.none:
-        raise RequestRefused(error, default_message(error))

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Collection, Iterable
 from datetime import timedelta
-from itertools import groupby
 from typing import NamedTuple
 
 from kio.schema.list_offsets.v7 import request as list_offsets
@@ -12,6 +11,7 @@ from kio.schema.list_offsets.v11 import request as tiered_offsets
 from kio.schema.list_offsets.v11.response import ListOffsetsResponse as TieredOffsetsResponse
 
 from tidelog.client.client import PAUSE_SECONDS, RETRY_SECONDS, BrokerNotReached, Client
+from tidelog.client.partitions import by_topic
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, NodeId, Offset, TopicPartition
 
@@ -46,7 +46,7 @@ def offsets_request(
                     for one in members
                 ),
             )
-            for topic, members in _by_topic(partitions)
+            for topic, members in by_topic(partitions)
         ),
     )
 
@@ -78,12 +78,6 @@ def _by_leader(
     for one in sorted(partitions):
         led.setdefault(client.leader(one), []).append(one)
     return led
-
-
-def _by_topic(
-    partitions: Iterable[TopicPartition],
-) -> Iterable[tuple[str, Iterable[TopicPartition]]]:
-    return groupby(sorted(partitions), key=lambda partition: partition.topic)
 
 
 def _ask(
@@ -126,7 +120,7 @@ def _tiered_request(
                     for one in members
                 ),
             )
-            for topic, members in _by_topic(partitions)
+            for topic, members in by_topic(partitions)
         ),
         timeout=TIMEOUT,
     )

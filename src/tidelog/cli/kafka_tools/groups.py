@@ -151,9 +151,7 @@ def command(bootstrap_server: str, timeout: int, **given: Any) -> None:
     if len(actions) != 1:
         raise click.UsageError(f"exactly one of {_flags(ACTIONS)} is needed")
     (action,) = actions
-    for option, allowed in ONLY_WITH.items():
-        if _is_given(given[option]) and action not in allowed:
-            raise click.UsageError(f"{_flag(option)} does not go with {_flag(action)}")
+    options.refuse_misplaced(action, given, ONLY_WITH)
     scenario = ResetScenario(**{one.name: given.pop(one.name) for one in fields(ResetScenario)})
     wanted = GroupOptions(**given)
     if action != "list":
@@ -170,16 +168,8 @@ def command(bootstrap_server: str, timeout: int, **given: Any) -> None:
             click.echo(f"\nError: Executing consumer group command failed due to {failed}")
 
 
-def _is_given(value: object) -> bool:
-    return value is not None and value is not False and value != ()
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
 def _flags(names: Iterable[str]) -> str:
-    *others, last = map(_flag, names)
+    *others, last = map(options.flag, names)
     return f"{', '.join(others)} and {last}"
 
 
@@ -312,7 +302,7 @@ def _deleted_offsets(
 
 
 def reset_offsets(client: Client, wanted: GroupOptions, scenario: ResetScenario) -> None:
-    names = [one.name for one in fields(scenario) if _is_given(getattr(scenario, one.name))]
+    names = [one.name for one in fields(scenario) if options.is_given(getattr(scenario, one.name))]
     if len(names) != 1:
         every = _flags(one.name for one in fields(scenario))
         raise click.UsageError(f"--reset-offsets needs exactly one of {every}")

@@ -102,9 +102,7 @@ def command(bootstrap_server: str, **given: Any) -> None:
             "exactly one of --create, --list, --describe, --alter and --delete is needed"
         )
     (action,) = actions
-    for option, allowed in ONLY_WITH.items():
-        if given[option] and action not in allowed:
-            raise click.UsageError(f"--{option.replace('_', '-')} does not go with --{action}")
+    options.refuse_misplaced(action, given, ONLY_WITH)
     wanted = Options(**given)
     run = {"create": create, "list": list_, "describe": describe, "alter": alter, "delete": delete}
     with Client(bootstrap_server, tell=options.tell) as client:
