@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from tidelog import __version__
 from tidelog.cli.finding import with_hint
@@ -52,6 +53,7 @@ COMMANDS = {
     "perf": Entry(USE, "kafka_tools.perf", "Measure producing and consuming."),
     "pipeline": Entry(USE, "pipeline", "Run the pipeline on Spark: ingest, query, health, audit."),
     "tables": Entry(USE, "tables", "Keep tables of topics with Spark, and show their states."),
+    "completion": Entry(USE, "completion", "Print the completion script of bash or zsh."),
     "replicas": Entry(
         LOOK, "replicas", "Show the offset, the lag and the sync state of each replica."
     ),
@@ -91,6 +93,15 @@ class Commands(click.Group):
         assert isinstance(command, click.Command)
         _add_examples(command, cmd_name)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete from the table. The group of click would import every command for its help."""
+        names = [
+            CompletionItem(name, help=entry.summary)
+            for name, entry in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section in (RUN, USE, LOOK, PROVE):

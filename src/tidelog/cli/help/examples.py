@@ -45,6 +45,7 @@ EXAMPLES = {
     "tables": "tidelog tables --out lake",
     "tables list": "tidelog tables list --out lake --json",
     "tables run": "tidelog tables run --out lake --interval 10",
+    "completion": "tidelog completion bash",
     "replicas": "tidelog replicas --topic hello --watch",
     "explain": "tidelog explain hello-0",
     "observe": "tidelog observe --bootstrap-server kafka:9092 --topic orders --out events.jsonl",

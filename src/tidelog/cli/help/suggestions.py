@@ -7,6 +7,20 @@ import click
 
 MOST = 3
 
+KAFKA_TOOLS = {
+    "console-consumer": "consume",
+    "console-producer": "produce",
+    "consumer-groups": "groups",
+    "consumer-perf-test": "perf",
+    "leader-election": "elect",
+    "metadata-quorum": "quorum",
+    "producer-perf-test": "perf",
+    "reassign-partitions": "reassign",
+    "server-start": "serve",
+    "storage": "format",
+}
+"""The commands for tools of Kafka that have another name: kafka-storage.sh is `format`."""
+
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`. Did you mean 'a' or 'b'?`, or only a full stop if no known name is similar."""
@@ -36,7 +50,10 @@ def _mistyped(error: click.UsageError) -> tuple[str, list[str]] | None:
     if len(quoted) < 3 or context is None:
         return None
     if error.message.startswith("No such command") and isinstance(context.command, click.Group):
-        return quoted[1], context.command.list_commands(context)
+        known = context.command.list_commands(context)
+        tool = quoted[1].removeprefix("kafka-").removesuffix(".sh")
+        meant = KAFKA_TOOLS.get(tool, tool)
+        return meant if meant in known else quoted[1], known
     param = getattr(error, "param", None)
     if param is not None and isinstance(param.type, click.Choice):
         return quoted[1], list(param.type.choices)
