@@ -3,6 +3,7 @@
 import difflib
 import io
 import re
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -55,14 +56,22 @@ class SideBySide:
         server = ("--bootstrap-server", self._cluster.bootstrap)
         return run_command(*COMMANDS[tool], *server, *args)
 
-    def same(self, tool: str, *args: str, any_order: bool = False) -> str:
+    def same(
+        self,
+        tool: str,
+        *args: str,
+        any_order: bool = False,
+        between: Callable[[], object] = lambda: None,
+    ) -> str:
         """Run both, and check that they print the same and end with the same status.
 
         If an argument contains THEIRS, Tidelog's command gets OURS instead. A query is repeated
-        until both agree, because the cluster may change between the two.
+        until both agree, because the cluster may change between the two. `between` waits until the
+        cluster has carried out the first command.
         """
         for _ in range(ATTEMPTS):
             status, theirs = self.kafka(tool, *args)
+            between()
             ours_args = [arg.replace(THEIRS, OURS) for arg in args]
             our_status, ours = self.tidelog(tool, *ours_args)
             ours = _plain(_WARNING.sub("", ours.replace(OURS, THEIRS)))

@@ -276,6 +276,11 @@ def test_records_are_deleted(both: SideBySide, cluster: Cluster) -> None:
     both.same(DELETE_RECORDS, "--offset-json-file", "/nowhere/offsets.json")
 
 
+def await_move(cluster: Cluster, topic: str) -> None:
+    cluster.wait_for_replicas(topic, 1, [1, 3])
+    cluster.wait_for_isr(topic, 1, {1, 3})
+
+
 @pytest.mark.usefixtures("two_topics")
 def test_partitions_are_moved_and_leaders_elected(both: SideBySide, cluster: Cluster) -> None:
     topics = as_file(both, "topics", topics=[{"topic": READ}], version=1)
@@ -291,10 +296,9 @@ def test_partitions_are_moved_and_leaders_elected(both: SideBySide, cluster: Clu
 
     plan = as_file(both, "plan", version=1, partitions=[place(0, 2, 1), place(1, 1, 3)])
     file = ("--reassignment-json-file", plan)
-    both.same(REASSIGN, "--execute", *file, "--throttle", "1000000")
-    for topic in (THEIRS, OURS):
-        cluster.wait_for_replicas(topic, 1, [1, 3])
-        cluster.wait_for_isr(topic, 1, {1, 3})
+    throttled = ("--execute", *file, "--throttle", "1000000")
+    both.same(REASSIGN, *throttled, between=lambda: await_move(cluster, THEIRS))
+    await_move(cluster, OURS)
     both.same(REASSIGN, "--list")
     both.same(REASSIGN, "--verify", *file, "--preserve-throttles")
     configs = ("configs", "--bootstrap-server", cluster.bootstrap, "--describe", "--topic")
