@@ -71,6 +71,7 @@ def member(cluster: Cluster) -> Iterator[Consumer]:
             "client.id": "reader",
             "group.instance.id": "first",
             "enable.auto.commit": False,
+            "max.poll.interval.ms": 86_400_000,  # the member does not poll during the tests
         }
     )
     consumer.subscribe([READ])
@@ -97,6 +98,26 @@ def test_groups_are_listed_and_described(both: SideBySide, cluster: Cluster) -> 
     assert all(name in lag for name in ("LAG", "busy", "idle"))
     missing = both.same(GROUPS, "--describe", "--group", "missing")
     assert "GroupIdNotFoundException: Group missing not found." in missing
+
+
+def test_a_group_is_described_after_its_coordinator_died(cluster: Cluster) -> None:
+    commit(cluster, "orphan", 4)
+    groups = ("groups", "--bootstrap-server", cluster.bootstrap, "--describe", "--group", "orphan")
+    _, said = run_command(*groups, "--state")
+    found = re.search(r"\((\d)\)", said)
+    assert found is not None, said
+    coordinator = int(found[1])
+    cluster.kill(coordinator)
+    try:
+        status, said = run_command(*groups)
+        assert status == 0
+        assert [line.split()[:4] for line in said.splitlines() if READ in line] == [
+            ["orphan", READ, "0", "4"]
+        ]
+    finally:
+        cluster.start(coordinator)
+        for partition in range(3):
+            cluster.wait_for_isr(READ, partition, {1, 2, 3})
 
 
 @pytest.mark.parametrize(
@@ -265,6 +286,9 @@ def test_records_are_deleted(both: SideBySide, cluster: Cluster) -> None:
     plan = as_file(both, "offsets", partitions=wanted, version=1)
     deleted = both.same(DELETE_RECORDS, "--offset-json-file", plan, any_order=True)
     assert "low_watermark: 10" in deleted
+    nowhere = as_file(both, "nowhere", partitions=[{"topic": "x", "partition": 0, "offset": 1}])
+    _, said = both.tidelog(DELETE_RECORDS, "--offset-json-file", nowhere)
+    assert "partition: x-0\terror: org.apache.kafka.common.errors.UnknownTopicOrPartition" in said
     for name, content in {
         "version": {"version": 2},
         "nothing": {},

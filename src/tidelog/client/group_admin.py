@@ -1,5 +1,6 @@
 """Lists and deletes groups, and reads, sets and deletes their committed offsets."""
 
+import time
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
@@ -14,14 +15,12 @@ from kio.schema.offset_delete.v0.response import OffsetDeleteResponse
 from kio.schema.offset_fetch.v8 import request as offset_fetch
 from kio.schema.offset_fetch.v8.response import OffsetFetchResponse
 
-from tidelog.client.client import Client
+from tidelog.client.client import PAUSE_SECONDS, RETRY_SECONDS, Client
 from tidelog.client.coordinators import MOVED, ask_coordinator
-from tidelog.client.kafka_exceptions import default_message
 from tidelog.client.partition_admin import check
 from tidelog.client.partitions import by_topic
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import Offset, TopicPartition
-from tidelog.model.user_error import UserError
+from tidelog.model.ids import NodeId, Offset, TopicPartition
 
 NO_GENERATION = -1
 NO_EPOCH = -1
@@ -56,17 +55,26 @@ def consumer_groups(
     )
     found = set()
     for node in client.node_ids():
-        answer = client.ask_node(node, request, ListGroupsResponse)
-        if answer.error_code in MOVED:
-            raise UserError(f"broker {node}: {default_message(answer.error_code)}")
-        check(answer.error_code)
         found |= {
             ListedGroup(
                 one.group_id, one.group_type.capitalize(), one.group_state, one.protocol_type
             )
-            for one in answer.groups
+            for one in _listed(client, node, request).groups
         }
     return sorted(one for one in found if one.is_consumer_group)
+
+
+def _listed(client: Client, node: NodeId, request: ListGroupsRequest) -> ListGroupsResponse:
+    """The groups of one broker, once it has loaded them."""
+    deadline = time.monotonic() + RETRY_SECONDS
+    while True:
+        answer = client.ask_node(node, request, ListGroupsResponse)
+        if answer.error_code not in MOVED or time.monotonic() > deadline:
+            check(answer.error_code)
+            client.notice.over()
+            return answer
+        client.notice.waiting(f"broker {node} loads its groups")
+        time.sleep(PAUSE_SECONDS)
 
 
 def committed_offsets(client: Client, group: str) -> dict[TopicPartition, Committed]:

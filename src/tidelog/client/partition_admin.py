@@ -1,5 +1,6 @@
 """Administration of partitions: elections, deletion of records, log directories."""
 
+import time
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from kio.schema.elect_leaders.v2 import request as elect_request
 from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
 
 from tidelog.client.admin import RequestRefused
-from tidelog.client.client import BrokerNotReached, Client
+from tidelog.client.client import PAUSE_SECONDS, RETRY_SECONDS, BrokerNotReached, Client
 from tidelog.client.kafka_exceptions import default_message
 from tidelog.client.partitions import by_topic
 from tidelog.model.errors import ErrorCode
@@ -80,22 +81,51 @@ def elect_leaders(
 def delete_records(
     client: Client, offsets: Mapping[TopicPartition, Offset]
 ) -> dict[TopicPartition, Deleted]:
-    """Delete the records before these offsets, at the leader of each partition."""
-    client.metadata(tuple(sorted({one.topic for one in offsets})))
-    led: dict[NodeId, list[TopicPartition]] = {}
-    for one in sorted(offsets):
-        led.setdefault(client.leader(one), []).append(one)
-    missing = Deleted(ErrorCode.unknown_topic_or_partition, NO_OFFSET)
-    found = dict.fromkeys(offsets, missing)
-    for leader, partitions in led.items():
-        if leader != NO_NODE:
+    """Delete the records before these offsets, at the leader of each partition.
+
+    Retries while leaders move. A partition that does not exist is an error at once.
+    """
+    deadline = time.monotonic() + RETRY_SECONDS
+    found: dict[TopicPartition, Deleted] = {}
+    waiting = sorted(offsets)
+    while waiting:
+        for leader, partitions in _by_leader(client, waiting).items():
             found |= _delete_at(client, leader, {one: offsets[one] for one in partitions})
+        waiting = [one for one in waiting if _may_be_retried(found[one].error)]
+        if not waiting or time.monotonic() > deadline:
+            break
+        client.notice.waiting(f"partition {waiting[0]} has no leader")
+        time.sleep(PAUSE_SECONDS)
+    client.notice.over()
     return found
 
 
+def _may_be_retried(error: ErrorCode) -> bool:
+    return error.retriable and error is not ErrorCode.unknown_topic_or_partition
+
+
+def _by_leader(
+    client: Client, partitions: Collection[TopicPartition]
+) -> dict[NodeId | None, list[TopicPartition]]:
+    """The partitions of each leader; those that do not exist have the leader None."""
+    leaders = {
+        TopicPartition(topic.name or "", one.partition_index): one.leader_id
+        for topic in client.metadata(tuple(sorted({one.topic for one in partitions}))).topics
+        for one in topic.partitions
+    }
+    led: dict[NodeId | None, list[TopicPartition]] = {}
+    for one in partitions:
+        led.setdefault(leaders.get(one), []).append(one)
+    return led
+
+
 def _delete_at(
-    client: Client, leader: NodeId, offsets: Mapping[TopicPartition, Offset]
+    client: Client, leader: NodeId | None, offsets: Mapping[TopicPartition, Offset]
 ) -> dict[TopicPartition, Deleted]:
+    if leader is None:
+        return dict.fromkeys(offsets, Deleted(ErrorCode.unknown_topic_or_partition, NO_OFFSET))
+    if leader == NO_NODE:
+        return dict.fromkeys(offsets, Deleted(ErrorCode.leader_not_available, NO_OFFSET))
     request = delete_request.DeleteRecordsRequest(
         topics=tuple(
             delete_request.DeleteRecordsTopic(

@@ -16,15 +16,15 @@ METADATA_VERSIONS = (
 NEWEST = "4.3-IV0"
 """The newest version of a released Kafka."""
 
-_SINCE: Mapping[str, tuple[tuple[str, int], ...]] = {
-    "kraft.version": (("3.9-IV0", 1),),
-    "transaction.version": (("4.0-IV2", 2),),
-    "group.version": (("4.0-IV0", 1),),
-    "eligible.leader.replicas.version": (("4.1-IV0", 1),),
-    "share.version": (("4.2-IV0", 1),),
-    "streams.version": (("4.2-IV1", 1),),
+_SINCE: Mapping[str, tuple[str, int]] = {
+    "kraft.version": ("3.9-IV0", 1),
+    "transaction.version": ("4.0-IV2", 2),
+    "group.version": ("4.0-IV0", 1),
+    "eligible.leader.replicas.version": ("4.1-IV0", 1),
+    "share.version": ("4.2-IV0", 1),
+    "streams.version": ("4.2-IV1", 1),
 }
-"""The default level of each feature, and the version since which it is the default."""
+"""The version since which each feature is on by default, and its level. Before, it is 0."""
 
 
 def metadata_level(version: str) -> int | None:
@@ -50,8 +50,10 @@ def level_name(feature: str, level: int) -> str:
 
 def release_levels(metadata: int) -> dict[str, int]:
     """The default levels of all features at this level of metadata.version."""
-    levels = {METADATA_VERSION: metadata}
-    for feature, since in _SINCE.items():
-        reached = [level for version, level in since if (metadata_level(version) or 0) <= metadata]
-        levels[feature] = max(reached, default=0)
-    return levels
+    since = {
+        feature: (metadata_level(version), level) for feature, (version, level) in _SINCE.items()
+    }
+    return {METADATA_VERSION: metadata} | {
+        feature: level if first is not None and first <= metadata else 0
+        for feature, (first, level) in since.items()
+    }

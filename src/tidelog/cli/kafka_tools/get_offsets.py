@@ -91,14 +91,12 @@ def _chosen(client: Client, is_wanted: Filter, *, with_internal: bool) -> list[T
 def parse_time(text: str) -> int:
     if text in TIMES:
         return TIMES[text]
-    try:
+    if text.removeprefix("-").isdecimal():
         return int(text)
-    except ValueError:
-        names = " / ".join(f"{number} or {name}" for name, number in TIMES.items())
-        raise UserError(
-            f"Malformed time argument {text}. Please use {names}, or a specified long format "
-            "timestamp"
-        ) from None
+    names = " / ".join(f"{number} or {name}" for name, number in TIMES.items())
+    raise UserError(
+        f"Malformed time argument {text}. Please use {names}, or a specified long format timestamp"
+    )
 
 
 def _named(topic: str, partitions: str | None) -> Filter:
