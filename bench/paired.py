@@ -32,6 +32,7 @@ sys.path.insert(0, str(DUEL))
 import procs  # noqa: E402  the duel's modules are on the path only now
 from confluent_kafka import Producer  # noqa: E402
 from load import QUIET, create, delete, pump  # noqa: E402
+from memory import await_deletions, fill_page_cache  # noqa: E402
 from systems import Settings, System  # noqa: E402
 from systems import load as load_system  # noqa: E402
 
@@ -216,6 +217,9 @@ def bulk(sides: list[Side], options: argparse.Namespace, number: int) -> list[Fi
     figures: dict[str, Figures] = {}
     order = sides if number % 2 == 0 else sides[::-1]
     for side in order:
+        # Memory that was freed costs its next user more, so both sides get memory that is in use.
+        await_deletions(options.work)
+        fill_page_cache(options.work)
         topic = f"bulk-{abs(number)}-{number < 0}"
         create(side.system, topic, PARTITIONS, COPIES)
         busy = procs.cpu_seconds(side.system.pids())
