@@ -5,7 +5,7 @@ Time passes only inside a request, so that the test does not depend on the machi
 
 from collections.abc import Callable
 
-from tests.unit.runtime.echo import EchoNode, framed, serving
+from tests.unit.runtime.echo import Client, EchoNode, framed, serving
 
 from tidelog.model.events import Event, FrameReceived
 from tidelog.model.ids import Millis
@@ -56,6 +56,23 @@ class SlowNode(EchoNode):
                 self.cpu_ns += COSTLY_CPU_NS
                 self.clock.ms += 1
         return super().handle(event, now)
+
+
+def ask_all_at_once(node: SlowNode, busy: list[Client], other: Client) -> None:
+    """Send slow requests of all busy clients and one request of the other client together."""
+    node.heard.clear()
+
+    def all_at_once() -> None:
+        for client in busy[1:]:
+            client.sock.sendall(framed(b"eslow"))
+        other.sock.sendall(framed(b"eother"))
+
+    node.meanwhile.append(all_at_once)
+    busy[0].sock.sendall(framed(b"eslow"))
+
+    assert other.answer() == b"other"
+    for client in busy:
+        assert client.answer() == b"slow"
 
 
 def test_f63_pipelined_requests_that_take_long_leave_time_for_others() -> None:
@@ -161,19 +178,7 @@ def test_f97_one_slow_request_does_not_make_a_client_wait() -> None:
         assert other.ask(b"eslow") == b"slow"
         for client in (*busy, *busy):
             assert client.ask(b"eslow") == b"slow"
-        node.heard.clear()
-
-        def all_at_once() -> None:
-            for client in busy[1:]:
-                client.sock.sendall(framed(b"eslow"))
-            other.sock.sendall(framed(b"eother"))
-
-        node.meanwhile.append(all_at_once)
-        busy[0].sock.sendall(framed(b"eslow"))
-
-        assert other.answer() == b"other"
-        for client in busy:
-            assert client.answer() == b"slow"
+        ask_all_at_once(node, busy, other)
     assert node.heard.index(b"other") <= 2
 
 
@@ -188,17 +193,5 @@ def test_f97_a_client_whose_requests_wait_for_a_processor_is_not_served_last() -
             assert client.ask(b"eslow") == b"slow"
         for _ in range(3):
             assert other.ask(b"elate") == b"late"
-        node.heard.clear()
-
-        def all_at_once() -> None:
-            for client in busy[1:]:
-                client.sock.sendall(framed(b"eslow"))
-            other.sock.sendall(framed(b"eother"))
-
-        node.meanwhile.append(all_at_once)
-        busy[0].sock.sendall(framed(b"eslow"))
-
-        assert other.answer() == b"other"
-        for client in busy:
-            assert client.answer() == b"slow"
+        ask_all_at_once(node, busy, other)
     assert node.heard.index(b"other") <= 2

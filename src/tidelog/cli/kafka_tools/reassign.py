@@ -263,7 +263,8 @@ def _existing(client: Client, topics: Collection[str]) -> dict[TopicPartition, l
 
 def cancel(client: Client, wanted: ReassignOptions) -> None:
     plan = _plan(wanted)
-    active = [where for where in sorted(plan.replicas) if where in ongoing_reassignments(client)]
+    ongoing = ongoing_reassignments(client)
+    active = [where for where in sorted(plan.replicas) if where in ongoing]
     plural = "" if len(active) == 1 else "s"
     if active:
         errors = reassign(client, dict.fromkeys(active))

@@ -55,7 +55,7 @@ class Fetches:
                     self._fetch_later(cold.part, effect, resume, conn)
                     return PARKED
                 may_wait = self.partitions.prove(effect, waits=True)
-            if may_wait and effect.max_wait_ms > 0 < effect.min_bytes:
+            if may_wait and effect.max_wait_ms > 0 and effect.min_bytes > 0:
                 self._park(effect, resume, conn, effect.max_wait_ms)
                 return PARKED
         attempt = self.partitions.attempt(effect)
