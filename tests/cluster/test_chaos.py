@@ -46,6 +46,9 @@ def test_nothing_acknowledged_is_lost_doubled_or_reordered_whatever_fails(
                 perform(faults.draw(), faults, stream)
         seconds = time.monotonic() - began
         count = count_all(cluster, stream)
+        assert not stream.failed, stream.failed[:3]
+        assert not stream.strays, stream.strays[:3]
+        assert count.is_clean, count
         replicas = compare_replicas(cluster, TOPIC, stream.sent)
     with capsys.disabled():
         happened = ", ".join(f"{kind} {times}" for kind, times in faults.happened.items())
@@ -56,9 +59,6 @@ def test_nothing_acknowledged_is_lost_doubled_or_reordered_whatever_fails(
             f"  {len(replicas)} replicas: {sum(one.batches for one in replicas):,} batches, "
             f"{sum(one.bytes for one in replicas):,} bytes, equal byte for byte up to the watermark"
         )
-    assert not stream.failed, stream.failed[:3]
-    assert not stream.strays, stream.strays[:3]
-    assert count.is_clean, count
     assert count.acknowledged == sum(stream.sent)
 
 
