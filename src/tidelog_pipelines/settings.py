@@ -93,6 +93,10 @@ class SparkSettings:
     )
 
     def __post_init__(self) -> None:
+        for one in dataclasses.fields(self):
+            # An empty --out, as from an unset variable of a shell, would be the working directory.
+            if one.default is REQUIRED and getattr(self, one.name) == "":
+                raise ValueError(f"{_flag(one.name)} is empty")
         if self.driver_memory and not MEMORY.fullmatch(self.driver_memory):
             raise ValueError(f"--driver-memory: {self.driver_memory!r} is not a size such as 4g")
 

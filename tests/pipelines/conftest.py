@@ -1,4 +1,4 @@
-"""One Spark session and one cluster for all tests of the pipeline, because both start slowly."""
+"""One Spark session and one cluster per process for the pipeline's tests: both start slowly."""
 
 import itertools
 import re

@@ -3,7 +3,6 @@
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import to_avro
@@ -92,40 +91,47 @@ def test_json_by_a_schema(spark: SparkSession) -> None:
     assert [row["_rescued"] for row in rows] == ['{"more":2}', '{"id":"x"}', None]
 
 
-@pytest.mark.parametrize(
-    ("ddl", "fits", "unfit"),
-    [
-        ("BOOLEAN", {"true": True}, ["1", '"true"']),
-        ("TINYINT", {"127": 127, "-128": -128, "1.0": 1, "1e2": 100}, ["128", "1.5", "true"]),
-        ("BIGINT", {str(2**63 - 1): 2**63 - 1}, [str(2**63), "9007199254740992.5", "1e300"]),
-        ("FLOAT", {"0.5": 0.5, "3": 3.0}, ["1e300", "0.12345678901", "16777217", '"1"']),
-        ("DOUBLE", {"0.1": 0.1, "9": 9.0, "-0.0": 0.0}, ["0.12345678901234567890", "1e400"]),
-        ("DOUBLE", {str(2**53): 2.0**53}, [str(2**53 + 1), '"1"']),
-        ("DECIMAL(4,2)", {"12.50": Decimal("12.5"), "99": Decimal(99)}, ["100", "1.234"]),
-        ("DECIMAL(38,18)", {"0.1": Decimal("0.1")}, [str(10**20), "1e-19"]),
-        ("STRING", {'"a"': "a", '"\\u0000"': "\0"}, ["1", "{}", '"\\ud800"']),
-        ("BINARY", {'"AQI="': b"\x01\x02"}, ['"AQI"', '"?"', "1"]),
-        ("DATE", {'"1500-02-28"': date(1500, 2, 28)}, ['"1500-02-29"', '"2026-1-1"', "1"]),
-        (
-            "TIMESTAMP_NTZ",
-            {'"0001-01-01T00:00:00.5"': datetime(1, 1, 1, microsecond=500_000)},
-            ['"2026-01-01T00:00:00Z"', '"2026-01-01T00:00:00.1234567"', '"soon"'],
-        ),
-        ("ARRAY<INT>", {"[1,null]": [1, None], "[]": []}, ['[1,"a"]', "{}", "[[1]]"]),
-        ("MAP<STRING, INT>", {'{"a":1}': {"a": 1}}, ['{"a":"x"}', "[1]"]),
-    ],
+COLUMNS: tuple[tuple[str, dict[str, object], list[str]], ...] = (
+    ("BOOLEAN", {"true": True}, ["1", '"true"']),
+    ("TINYINT", {"127": 127, "-128": -128, "1.0": 1, "1e2": 100}, ["128", "1.5", "true"]),
+    ("BIGINT", {str(2**63 - 1): 2**63 - 1}, [str(2**63), "9007199254740992.5", "1e300"]),
+    ("FLOAT", {"0.5": 0.5, "3": 3.0}, ["1e300", "0.12345678901", "16777217", '"1"']),
+    ("DOUBLE", {"0.1": 0.1, "9": 9.0, "-0.0": 0.0}, ["0.12345678901234567890", "1e400"]),
+    ("DOUBLE", {str(2**53): 2.0**53}, [str(2**53 + 1), '"1"']),
+    ("DECIMAL(4,2)", {"12.50": Decimal("12.5"), "99": Decimal(99)}, ["100", "1.234"]),
+    ("DECIMAL(38,18)", {"0.1": Decimal("0.1")}, [str(10**20), "1e-19"]),
+    ("STRING", {'"a"': "a", '"\\u0000"': "\0"}, ["1", "{}", '"\\ud800"']),
+    ("BINARY", {'"AQI="': b"\x01\x02"}, ['"AQI"', '"?"', "1"]),
+    ("DATE", {'"1500-02-28"': date(1500, 2, 28)}, ['"1500-02-29"', '"2026-1-1"', "1"]),
+    (
+        "TIMESTAMP_NTZ",
+        {'"0001-01-01T00:00:00.5"': datetime(1, 1, 1, microsecond=500_000)},
+        ['"2026-01-01T00:00:00Z"', '"2026-01-01T00:00:00.1234567"', '"soon"'],
+    ),
+    ("ARRAY<INT>", {"[1,null]": [1, None], "[]": []}, ['[1,"a"]', "{}", "[[1]]"]),
+    ("MAP<STRING, INT>", {'{"a":1}': {"a": 1}}, ['{"a":"x"}', "[1]"]),
 )
-def test_a_column_holds_a_value_exactly_or_it_is_rescued(
-    spark: SparkSession, ddl: str, fits: dict[str, object], unfit: list[str]
-) -> None:
-    how = Json(json_type(spark, f"x {ddl}"))
-    texts = [*fits, *unfit]
-    found = records(spark, *(f'{{"x":{text}}}'.encode() for text in texts))
+"""The type of a column, the texts that it holds with their values, and others."""
+
+
+def test_a_column_holds_a_value_exactly_or_it_is_rescued(spark: SparkSession) -> None:
+    names = [f"x{number}" for number in range(len(COLUMNS))]
+    columns = list(zip(names, COLUMNS, strict=True))
+    how = Json(json_type(spark, ", ".join(f"{name} {ddl}" for name, (ddl, *_) in columns)))
+    # All columns share one Spark job. The object of each record has one field.
+    wanted = [
+        (name, text, fits.get(text), text in fits)
+        for name, (_, fits, unfit) in columns
+        for text in (*fits, *unfit)
+    ]
+    found = records(spark, *(f'{{"{name}":{text}}}'.encode() for name, text, *_ in wanted))
     rows = table_rows(decoded(found, Text(), how)).orderBy("offset").collect()
-    assert [row["value"]["x"] for row in rows[: len(fits)]] == list(fits.values())
-    assert [row["_rescued"] for row in rows[: len(fits)]] == [None] * len(fits)
-    assert [row["value"]["x"] for row in rows[len(fits) :]] == [None] * (len(rows) - len(fits))
-    assert all(row["_rescued"] for row in rows[len(fits) :])
+    assert len(rows) == len(wanted)
+    for row, (name, text, value, is_held) in zip(rows, wanted, strict=True):
+        others = [row["value"][other] for other in names if other != name]
+        assert row["value"][name] == value, (name, text)
+        assert others == [None] * len(others)
+        assert (row["_rescued"] is None) == is_held, (name, text)
 
 
 def test_a_timestamp_is_an_instant_however_long_ago(spark: SparkSession) -> None:

@@ -1,10 +1,13 @@
 """Among many valid records, only the records that once stopped a job go to quarantine.
 
-The full run is `./test tests/pipelines/test_poison.py --poison-records 100000`.
+The full run is `./test tests/pipelines/test_poison.py --poison-records 100000 --poison-each`: one
+topic for each kind of bad record, with 100,000 records and one bad record in each of them.
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
@@ -52,6 +55,45 @@ def settings(cluster: Cluster, out: Path, **more: object) -> ingest.IngestSettin
     return ingest.IngestSettings(**{**chosen, **more})  # type: ignore[arg-type]
 
 
+class Poison(NamedTuple):
+    """A bad record, and the reason for which it is quarantined."""
+
+    value: bytes
+    reason: str
+    timestamp: int = 1_700_000_000_000
+
+
+POISON = (
+    *(Poison(value, reason) for value, reason in BAD.items()),
+    Poison(
+        b'{"n":-1}',
+        f"the timestamp, {LONG_MAX - 5} ms, is beyond what a table can hold",
+        LONG_MAX - 5,
+    ),
+)
+
+
+def write_around(cluster: Cluster, topic: str, count: int, poison: Sequence[Poison]) -> None:
+    """Write `count` good records to a topic, with the odd and the bad ones among them."""
+    create(cluster, topic)
+    good = Poison(b"", "")
+    values = [good._replace(value=b'{"n":%d}' % number) for number in range(count)]
+    rare = [*poison, *(good._replace(value=odd) for odd in ODD_BUT_GOOD)]
+    for place, one in enumerate(rare):
+        values.insert((place + 1) * count // (len(rare) + 1), one)
+    limits = {"bootstrap.servers": cluster.bootstrap, "message.max.bytes": 8 * MEGABYTE}
+    producer = Producer({**limits, **records.QUIET})
+    for number, one in enumerate(values):
+        while True:
+            try:
+                producer.produce(topic, one.value, partition=number % 2, timestamp=one.timestamp)
+                break
+            except BufferError:
+                producer.poll(0.1)
+        producer.poll(0)
+    assert producer.flush(records.PATIENCE_SECONDS) == 0
+
+
 def test_bad_records_do_not_keep_the_others_from_their_table(
     request: pytest.FixtureRequest,
     spark: SparkSession,
@@ -59,37 +101,27 @@ def test_bad_records_do_not_keep_the_others_from_their_table(
     topic: str,
     tmp_path: Path,
 ) -> None:
-    create(cluster, topic)
     count = request.config.getoption("--poison-records")
-    values = [b'{"n":%d}' % number for number in range(count)]
-    for place, odd in enumerate((*BAD, *ODD_BUT_GOOD)):
-        values.insert(place * count // 12, odd)
-    producer = Producer(
-        {
-            "bootstrap.servers": cluster.bootstrap,
-            "message.max.bytes": 8 * MEGABYTE,
-            **records.QUIET,
-        }
-    )
-    for number, value in enumerate(values):
-        producer.produce(topic, value, partition=number % 2, timestamp=1_700_000_000_000)
-        if number == count // 2:
-            producer.produce(topic, b'{"n":-1}', partition=0, timestamp=LONG_MAX - 5)
-        producer.poll(0)
-    assert producer.flush(records.PATIENCE_SECONDS) == 0
+    each = [[one] for one in POISON]
+    groups = each if request.config.getoption("--poison-each") else [list(POISON)]
+    wanted = {f"{topic}-{number}": group for number, group in enumerate(groups)}
+    for name, group in wanted.items():
+        write_around(cluster, name, count - len(group), group)
 
-    ingest.run(spark, settings(cluster, tmp_path, topics=topic, max_value_bytes=MEGABYTE))
+    chosen = settings(cluster, tmp_path, pattern=f"{topic}-.*", max_value_bytes=MEGABYTE)
+    ingest.run(spark, chosen)
     tables = DeltaTables(spark, str(tmp_path))
-    table, quarantine = tables.rows(f"tables/{topic}"), tables.rows("quarantine")
-    assert table is not None
+    quarantine = tables.rows("quarantine")
     assert quarantine is not None
-    assert table.count() == count + len(ODD_BUT_GOOD)
-    assert table.select("value.n").distinct().count() == count + 1
-    found = {bytes(row["value"]): row["reason"] for row in quarantine.collect()}
-    assert found == {
-        **BAD,
-        b'{"n":-1}': f"the timestamp, {LONG_MAX - 5} ms, is beyond what a table can hold",
-    }
+    found = quarantine.select("topic", "value", "reason").collect()
+    for name, group in wanted.items():
+        table = tables.rows(f"tables/{name}")
+        assert table is not None
+        assert table.count() == count - len(group) + len(ODD_BUT_GOOD)
+        assert table.select("value.n").distinct().count() == count - len(group) + 1
+        bad = {bytes(row["value"]): row["reason"] for row in found if row["topic"] == name}
+        assert bad == {one.value: one.reason for one in group}
+        print(f"{name}: {table.count():,} rows, {len(bad)} quarantined: {sorted(bad.values())}")
 
 
 def test_records_that_expire_during_the_search_are_not_taken_for_bad_ones(

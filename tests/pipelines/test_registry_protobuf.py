@@ -1,5 +1,6 @@
 """`ingest` of Protobuf: records of the official serializer, with and without a registry."""
 
+import base64
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from pyspark.sql import Row, SparkSession
 from tests.pipelines import records
 from tests.pipelines.nasty import protobuf_corpus
@@ -161,6 +163,30 @@ def comparable(value: Any) -> Any:
 def test_a_schema_that_cannot_be_used(text: str, reason: str) -> None:
     with pytest.raises(Incompatible, match=reason):
         protobuf_schemas.writer(text, (), (0,))
+
+
+def compiled(text: str, references: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """The schema and its references as the serializers register them, by the names of files."""
+    made = FileDescriptorSet.FromString(protobuf_schemas.descriptors(text, references))
+    return {one.name: base64.b64encode(one.SerializeToString()).decode() for one in made.file}
+
+
+@pytest.mark.parametrize("compiled_references", [True, False])
+def test_a_registry_may_answer_with_compiled_schemas(compiled_references: bool) -> None:
+    """Apicurio's registry returns what the serializer has registered, not the text of a schema."""
+    files = compiled(SCHEMA, REFERENCES)
+    given = tuple((name, files[name] if compiled_references else text) for name, text in REFERENCES)
+    found = protobuf_schemas.writer(files[protobuf_schemas.ROOT], given, (1,))
+    assert found == protobuf_schemas.writer(SCHEMA, REFERENCES, (1,))
+    renamed = FileDescriptorProto.FromString(base64.b64decode(files[protobuf_schemas.ROOT]))
+    renamed.name = "shop/orders.proto"
+    text = base64.b64encode(renamed.SerializeToString()).decode()
+    assert protobuf_schemas.writer(text, given, (1,)) == found
+
+
+def test_a_compiled_schema_that_is_damaged_cannot_be_used() -> None:
+    with pytest.raises(Incompatible, match="not a valid Protobuf schema"):
+        protobuf_schemas.writer(base64.b64encode(b"\xff\xff").decode(), (), (0,))
 
 
 def test_a_reference_stays_in_its_directory() -> None:

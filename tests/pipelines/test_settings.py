@@ -37,6 +37,7 @@ def test_flags_win_over_the_file_and_the_file_over_the_environment(
     ("arguments", "complaint"),
     [
         (["--topics", "t"], "missing: --out"),
+        (["--topics", "t", "--out", ""], "--out is empty"),
         (["--out", "o"], "give either --topics or --pattern"),
         (["--out", "o", "--topics", "t", "--pattern", "t"], "give either --topics or --pattern"),
         (["--out", "o", "--topics", "t", "--value-format", "avro"], "needs a --schema"),

@@ -31,8 +31,7 @@ class Checkpoint:
         """Without a session, the path is one of this machine."""
         self._spark = spark
         self.path = path.rstrip("/")
-        is_local = spark is None or (not has_scheme(path) and not _is_distributed(spark))
-        self.directory = Path(self.path) if is_local else None
+        self.directory = Path(self.path) if spark is None or is_local(spark, path) else None
         """The directory, if it is local."""
 
     def query_id(self) -> str:
@@ -92,10 +91,10 @@ class Checkpoint:
         return [line for row in rows for line in row[0].splitlines()]
 
 
-def _is_distributed(spark: SparkSession) -> bool:
-    """Whether a path without a scheme may be on a file system other than this machine's."""
+def is_local(spark: SparkSession, path: str) -> bool:
+    """Whether this session's path is certainly a path of this machine."""
     master = spark.conf.get("spark.master", "") or ""
-    return not master.startswith(("local", "spark://"))
+    return not has_scheme(path) and master.startswith(("local", "spark://"))
 
 
 def parse_ends(text: str) -> Ends:

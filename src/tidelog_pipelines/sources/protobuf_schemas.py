@@ -3,6 +3,7 @@
 Only this module imports the compiler and the runtime of Protobuf, and it runs only on the driver.
 """
 
+import base64
 import subprocess
 import sys
 import tempfile
@@ -66,17 +67,27 @@ def writer_by_name(text: bytes, is_compiled: bool, message: str) -> ProtobufWrit
 
 
 def descriptors(text: str, references: Sequence[tuple[str, str]]) -> bytes:
-    """An encoded FileDescriptorSet with a schema and all schemas that it imports."""
+    """An encoded FileDescriptorSet with a schema and all schemas that it imports.
+
+    A registry answers with the text of a schema, or with the compiled schema in Base64.
+    """
     with tempfile.TemporaryDirectory() as directory:
+        compiled = b""
         for name, content in [*references, (ROOT, text)]:
             parts = PurePosixPath(name)
             if parts.is_absolute() or ".." in parts.parts:
                 raise Incompatible(f"it imports {name}, which is not a relative path")
+            if (one := _compiled(name, content)) is not None:
+                compiled += one
+                continue
             file = Path(directory) / parts
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(content)
-        out = Path(directory) / "tidelog.descriptors"
+        out, given = Path(directory) / "tidelog.descriptors", Path(directory) / "tidelog.given"
         command = [sys.executable, "-P", "-m", "grpc_tools.protoc", f"--proto_path={directory}"]
+        if compiled:
+            given.write_bytes(compiled)
+            command.append(f"--descriptor_set_in={given}")
         done = subprocess.run(
             [*command, "--include_imports", f"--descriptor_set_out={out}", ROOT],
             capture_output=True,
@@ -91,6 +102,25 @@ def descriptors(text: str, references: Sequence[tuple[str, str]]) -> bytes:
             reason = first.replace(f"{directory}/", "").replace(f"{ROOT}:", "line ")
             raise Incompatible(f"it is not a valid Protobuf schema ({reason})")
         return out.read_bytes()
+
+
+def _compiled(name: str, content: str) -> bytes | None:
+    """An encoded FileDescriptorSet with this compiled schema; None if the content is a text."""
+    from google.protobuf import descriptor_pb2
+    from google.protobuf.message import DecodeError
+
+    try:
+        raw = base64.b64decode(content, validate=True)
+    except ValueError:
+        return None
+    if not raw:
+        return None
+    try:
+        file = descriptor_pb2.FileDescriptorProto.FromString(raw)
+    except DecodeError as error:
+        raise Incompatible(f"it is not a valid Protobuf schema ({error})") from None
+    file.name = name
+    return descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
 
 
 def _pool(descriptors: bytes) -> tuple[Any, list[str]]:

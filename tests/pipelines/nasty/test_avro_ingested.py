@@ -4,7 +4,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -76,7 +75,6 @@ def _json() -> dict[str, Any]:
     return found
 
 
-@pytest.mark.usefixtures("generated_code")
 def test_the_corpus_in_one_batch_in_many_and_in_random_cuts(
     spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
 ) -> None:

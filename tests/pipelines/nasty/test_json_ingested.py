@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 from tests.pipelines.nasty import corpus
 from tests.pipelines.nasty.independent_json import (
@@ -29,7 +28,6 @@ def check(values: list[bytes | None], found: Written) -> None:
         assert object_of_row(row["value"], row["_rescued"]) == expected, raw
 
 
-@pytest.mark.usefixtures("generated_code")
 def test_the_corpus_in_one_batch_in_many_and_in_random_cuts(
     spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
 ) -> None:

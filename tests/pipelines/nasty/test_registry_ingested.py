@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 from tests.pipelines.nasty import registry_corpus
@@ -29,7 +28,6 @@ def expected(raw: bytes) -> Any:
     return plain(found)
 
 
-@pytest.mark.usefixtures("generated_code")
 def test_the_corpus_in_one_batch_in_many_and_in_random_cuts(
     spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
 ) -> None:
