@@ -70,7 +70,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--poison-records",
         type=int,
         default=2_000,
-        help="how many good records surround the bad ones",
+        help="how many records there are, the bad ones among them",
+    )
+    group.addoption(
+        "--poison-each",
+        action="store_true",
+        help="write each kind of bad record to a topic of its own, with as many records",
+    )
+    group.addoption(
+        "--schema-registry",
+        metavar="URL",
+        default="",
+        help="a real schema registry for the test with the official serializers",
     )
     group.addoption(
         "--driver-kills", type=int, default=2, help="how often Spark's driver is killed meanwhile"

@@ -19,6 +19,7 @@ from tests.clients.parity import (
     administration,
     cluster,
     configs,
+    consumer_groups,
     fetch,
     frames,
     groups,
@@ -36,6 +37,7 @@ FAMILIES = (
     administration,
     cluster,
     configs,
+    consumer_groups,
     fetch,
     frames,
     groups,
@@ -51,7 +53,11 @@ DIFFERENT = {
 }
 """Cases in which Tidelog differs on purpose, and why. A case fails if it no longer differs."""
 
-PROPERTIES = {"group.min.session.timeout.ms": 1000, "log.segment.delete.delay.ms": 100}
+PROPERTIES = {
+    "group.min.session.timeout.ms": 1000,
+    "group.consumer.assignment.interval.ms": 0,
+    "log.segment.delete.delay.ms": 100,
+}
 
 
 @pytest.fixture(scope="module")

@@ -20,10 +20,19 @@ class Up:
     """A `tidelog up` that runs in the foreground."""
 
     def __init__(
-        self, directory: Path, port: int, brokers: int = 1, options: Sequence[str] = ()
+        self,
+        directory: Path,
+        port: int,
+        brokers: int = 1,
+        options: Sequence[str] = (),
+        *,
+        console: bool = False,
     ) -> None:
         self.directory, self.port = directory, port
         where = ("--dir", str(directory), "--port", str(port), "--brokers", str(brokers))
+        # Most tests look at the nodes only; a console would be one more process to start.
+        if not console:
+            where += ("--no-console",)
         self.process = subprocess.Popen(
             [*TIDELOG, "up", *where, *options],
             stdout=subprocess.PIPE,

@@ -90,14 +90,16 @@ def test_a_port_in_use_is_told(config: Config) -> None:
 
 def test_one_line_names_the_keys_without_effect(config: Config) -> None:
     with config.path.open("a") as file:
-        file.write("num.io.threads=8\nlog.cleaner.threads=1\nbackground.threads=10\nmy.key=1\n")
+        file.write(
+            "num.io.threads=8\nremote.fetch.max.wait.ms=1\nbackground.threads=10\nmy.key=1\n"
+        )
     _, said = start(config).communicate()
 
     warning, info, _ = said.splitlines()
     assert warning.endswith(" WARNING my.key: this key is not known and has no effect")
     assert info.endswith(
         " INFO these keys of the configuration have no effect here: "
-        "background.threads, num.io.threads; not supported yet: log.cleaner.threads"
+        "background.threads, num.io.threads; not supported yet: remote.fetch.max.wait.ms"
     )
 
 

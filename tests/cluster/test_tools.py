@@ -218,9 +218,9 @@ def _settled_quorum(said: str) -> str:
 
 def test_features(tools: Tools) -> None:
     features = "kafka-features"
-    ours = re.compile(r"^Feature: (metadata|kraft|eligible\.leader\.replicas)\.version .*")
+    ours = re.compile(r"^Feature: (metadata|kraft|group|eligible\.leader\.replicas)\.version .*")
     shown = [line for line in tools.run(features, "describe").splitlines() if ours.match(line)]
-    assert len(shown) == 3
+    assert len(shown) == 4
     # The newest supported level differs between releases.
     tools.transcript.append(re.sub(r": [\d.]+(-IV\d)?(?=\s|$)", ": N", "\n".join(shown)) + "\n")
     tools.note(features, "downgrade", "--feature", "eligible.leader.replicas.version=0")

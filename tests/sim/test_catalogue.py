@@ -1,6 +1,5 @@
 """Faults of docs/faults.md that clients see."""
 
-from datetime import timedelta
 from typing import Any
 
 from kio.schema.metadata.v12.request import MetadataRequestTopic
@@ -173,21 +172,3 @@ def test_f53_consumers_go_on_after_a_restart_and_after_a_change_of_leader(seed: 
         reads_on("its return")
 
     check_healed(cluster, producer, reader)
-
-
-def test_f46_nobody_can_begin_a_transaction_yet_so_none_is_ended_by_a_late_request() -> None:
-    """InitProducerId refuses a transactional id, and EndTxn is not served."""
-    cluster = running(1)
-    make_topic(cluster)
-    talk = Talk(cluster, leader_of(cluster).id)
-    served = {api.api_key for api in talk.ask(ask(18)).api_keys}
-    assert served.isdisjoint(_TRANSACTION_APIS)
-
-    begun = talk.ask(ask(22, transactional_id="mine", transaction_timeout=timedelta(minutes=1)))
-
-    assert begun.error_code is ErrorCode.coordinator_not_available
-    assert begun.producer_id == -1
-
-
-_TRANSACTION_APIS = {24, 25, 26, 28}
-"""AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, TxnOffsetCommit."""

@@ -15,8 +15,11 @@ from tests.sim.messages import ask, batch, create_topic, fetch_from, produce_to
 from tests.sim.talk import Talk, await_ready, await_true, running
 
 from tidelog.coordination.partitioning import partition_for
+from tidelog.log.partition import PartitionLog
 from tidelog.model.errors import ErrorCode
-from tidelog.node.coordinators.group_loading import ReplayGroups
+from tidelog.model.ids import TopicPartition
+from tidelog.node.coordinators.shard_loading import ReplayRecords
+from tidelog.node.inspection import NodeInspection
 from tidelog.sim.machines.cluster import SimCluster
 
 FIND_COORDINATOR = 10
@@ -86,7 +89,7 @@ def test_f71_other_groups_and_records_are_served_while_a_coordinator_loads() -> 
     host.kill()
     host.start()
     await_ready(cluster)
-    await_true(cluster, lambda: host.jobs.count(ReplayGroups) > 0)
+    await_true(cluster, lambda: host.jobs.count(ReplayRecords) > 0)
     talk, produced, others, read = Talk(cluster, 1), 0, 0, 0
     while fetched(talk)[0] is not ErrorCode.none:
         [(_, [written])] = talk.ask(produce_to("orders", batch(b"new"))).topics
@@ -112,3 +115,33 @@ def test_f71_a_node_that_dies_while_it_loads_loads_again() -> None:
         talk = Talk(cluster, 1)
         await_true(cluster, lambda talk=talk: fetched(talk)[0] is ErrorCode.none)
         assert fetched(talk) == (ErrorCode.none, {ROUNDS})
+
+
+def test_the_log_of_committed_offsets_is_compacted_and_a_coordinator_loads_what_is_left() -> None:
+    rounds = 80
+    cluster = with_a_long_log(
+        seed=2,
+        rounds=rounds,
+        log_cleaner_backoff_ms="50",
+        offsets_topic_num_partitions="1",
+        offsets_topic_segment_bytes="1048576",
+    )
+    host = cluster.hosts[1]
+    await_true(cluster, lambda: offsets_log(cluster).was_cleaned)
+    cluster.world.run(2_000)
+    # Each round takes about 22 kB. What is left are one round and the active segment.
+    assert offsets_log(cluster).size < 900_000
+    assert offsets_log(cluster).log_end_offset >= rounds * PARTITIONS
+    host.kill()
+    host.start()
+    await_ready(cluster)
+    talk = Talk(cluster, 1)
+    await_true(cluster, lambda: fetched(talk)[0] is ErrorCode.none)
+    assert fetched(talk) == (ErrorCode.none, {rounds})
+
+
+def offsets_log(cluster: SimCluster) -> PartitionLog:
+    view = NodeInspection(cluster.hosts[1].node)
+    replica = view.replica(TopicPartition("__consumer_offsets", 0))
+    assert replica is not None
+    return replica.log

@@ -27,12 +27,13 @@ from tests.sim.talk import Talk, await_ready, await_true, running
 from tests.sim.writers import Writer, read_all
 
 import tidelog
+from tidelog.log.cleaner.cleaning_pass import CleaningSlice, SyncDirectory
 from tidelog.log.indexes.timestamps import NewestSearch, TimeSearch
 from tidelog.log.recovery.verification import VerifySlice
 from tidelog.log.validation.record_checks import RecordCheck
 from tidelog.model.errors import ErrorCode
 from tidelog.model.jobs import Work
-from tidelog.node.coordinators.group_loading import ReplayGroups
+from tidelog.node.coordinators.shard_loading import ReplayRecords
 from tidelog.node.inspection import NodeInspection
 from tidelog.node.jobs import SyncFiles
 from tidelog.node.metadata.snapshot_files import WriteSnapshot
@@ -59,6 +60,7 @@ class Scene:
             nodes=1,
             log_flush_interval_messages="1",
             metadata_log_max_record_bytes_between_snapshots="1500",
+            log_cleaner_backoff_ms="10",
         )
         self.host: SimHost = self.cluster.hosts[1]
         self.talk = Talk(self.cluster, 1)
@@ -67,6 +69,8 @@ class Scene:
             topic = create_topic(name, internal_segment_bytes=size)
             assert created(self.talk.ask(topic))
         self.topics = list(topics)
+        self.states: dict[bytes | None, bytes | None] = {}
+        """The last acknowledged value of each key of the compacted topic `states`."""
         self.writer = Writer(self.cluster, "orders")
         self.writer.connect(1)
         for _ in range(BATCHES):
@@ -110,6 +114,9 @@ class Scene:
         await_true(self.cluster, lambda: self.committed()[0] is ErrorCode.none)
         assert self.committed() == (ErrorCode.none, [COMMITTED])
         self.writer.check(read_all(self.talk, "orders"))
+        if "states" in self.topics:
+            last = {record.key: record.value for record in read_all(self.talk, "states")}
+            assert last == self.states
         in_doubt = len(read_all(self.talk, "doubts"))
         assert in_doubt % 10_000 == 0, "a batch is there whole or not at all"
         assert set(self.topics) <= set(self.host.node.image.topics)
@@ -152,6 +159,24 @@ def change_metadata(scene: Scene) -> None:
         assert created(scene.talk.ask(create_topic(scene.topics[-1], 5)))
 
 
+def overwrite(kind: type) -> Callable[[Scene], None]:
+    """Write to a compacted topic until the cleaner runs a job of this kind."""
+
+    def start(scene: Scene) -> None:
+        config = {"cleanup_policy": "compact", "internal_segment_bytes": "2000"}
+        assert created(scene.talk.ask(create_topic("states", **config)))
+        scene.topics.append("states")
+        while not scene.host.jobs.count(kind):
+            number = len(scene.states) + scene.cluster.world.now
+            record = Record(b"key %d" % (number % 3), b"%0100d" % number, EPOCH_MS)
+            answer = scene.talk.ask(produce_to("states", build_batch([record])))
+            [(_, [produced])] = answer.topics
+            assert produced.error is ErrorCode.none
+            scene.states[record.key] = record.value
+
+    return start
+
+
 STARTS: dict[type, Callable[[Scene], None]] = {
     SyncFiles: write,
     RecordCheck: check_records,
@@ -159,8 +184,10 @@ STARTS: dict[type, Callable[[Scene], None]] = {
     TimeSearch: search(EPOCH_MS),
     NewestSearch: search(-3),
     VerifySlice: start_again,
-    ReplayGroups: start_again,
+    ReplayRecords: start_again,
     WriteSnapshot: change_metadata,
+    CleaningSlice: overwrite(CleaningSlice),
+    SyncDirectory: overwrite(SyncDirectory),
 }
 """For each kind of job, a function that makes the node start one."""
 

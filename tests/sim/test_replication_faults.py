@@ -290,6 +290,51 @@ def test_f29_a_leader_cut_off_from_everyone_commits_nothing(seed: int) -> None:
     assert b"zombie" not in files_of(zombie)
 
 
+def test_f44_the_batch_behind_a_truncated_one_is_not_out_of_order(seed: int) -> None:
+    """A leader appends a batch, loses the leadership, truncates the batch and leads again.
+
+    The next batch of the producer was under way meanwhile. The client must retry both in order. If
+    the next batch were out of order, librdkafka would send all its batches again in a new epoch.
+    """
+    cluster = running(seed)
+    make_topic(cluster)
+    first = leader_of(cluster)
+    talk = Talk(cluster, first.id, name=first.name)
+
+    def send(sequence: int) -> ErrorCode:
+        [(_, [produced])] = talk.ask(produce_to(TOPIC, numbered(sequence))).topics
+        error: ErrorCode = produced.error
+        return error
+
+    assert send(0) is ErrorCode.none
+    cluster.network.isolate(first.name)
+    talk.begin(produce_to(TOPIC, numbered(1), timeout_ms=1_000))
+    second = await_leader(cluster, other_than=first)
+    assert write(cluster, second) is ErrorCode.none
+    cluster.network.heal()
+    await_true(cluster, lambda: isr_is_full(cluster))
+    second.kill()
+    await_leader(cluster, other_than=second)
+    if leader_of(cluster) is not first:
+        leader_of(cluster).kill()
+        second.start()
+        await_true(cluster, lambda: newest(cluster).leader in (first.id, second.id))
+    cluster.start()
+    await_true(cluster, lambda: isr_is_full(cluster))
+    await_true(cluster, lambda: newest(cluster).leader == first.id)
+
+    assert not talk.is_lost
+    assert send(2) is ErrorCode.not_leader_or_follower
+    assert send(1) is ErrorCode.none
+    assert send(2) is ErrorCode.none
+    check_healed(cluster)
+
+
+def numbered(sequence: int) -> bytes:
+    """A batch of one record of an idempotent producer."""
+    return batch(b"%d" % sequence, producer_id=7, producer_epoch=0, base_sequence=sequence)
+
+
 def offset_at(cluster: SimCluster, host: SimHost, timestamp: int) -> tuple[ErrorCode, int]:
     """The error and the offset of the first record that is not older than the timestamp."""
     partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)

@@ -6,11 +6,14 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from tidelog.api.records.fetch_sessions import FetchSessions
 from tidelog.api.records.producer_ids import ProducerIdBlocks
+from tidelog.api.records.share_sessions import ShareSessions
 from tidelog.config.settings import BrokerSettings
 from tidelog.controller.image.image import ClusterImage
 from tidelog.model.effects import Effect
 from tidelog.model.ids import ConnId, Millis, NodeId
 from tidelog.model.outbound import Chunk
+from tidelog.security.authorizer import AclAuthorizer
+from tidelog.security.principal import Principal
 
 Handling: TypeAlias = Generator[Effect, Any, Any]
 """A generator that yields effects, receives their results, and returns the response.
@@ -63,6 +66,11 @@ class Request:
     producer_ids: ProducerIdBlocks
     """The producer id blocks, which all requests of the node share."""
     quorum: KnownQuorum
+    principal: Principal
+    """The client's identity, which the node that forwarded the request has sent along."""
+    authorizer: AclAuthorizer | None
+    """Decides what the client may do; None if no authorizer is configured."""
+    share_sessions: ShareSessions
 
 
 Handler: TypeAlias = Callable[[Request], Any]

@@ -12,8 +12,11 @@ ApiVersions advertises exactly these APIs. As in Apache Kafka, a request for any
 version closes the connection. Only ApiVersions itself answers an unknown version, with
 UNSUPPORTED_VERSION and the versions that it supports.
 
-| key | API | versions | listeners | what it does | module |
-|---:|---|---|---|---|---|
+The column "needs" lists the operations that the authorizer checks for the API, if
+`authorizer.class.name` is set. Which of them apply depends on the request, as in Apache Kafka.
+
+| key | API | versions | listeners | needs | what it does | module |
+|---:|---|---|---|---|---|---|
 """
 
 _TAIL = """
@@ -34,7 +37,8 @@ def _row(api: Api) -> str:
     listeners = ", ".join(sorted(kind.value for kind in api.listeners))
     what = (api.handler.__doc__ or "").strip()
     module = api.handler.__module__.removeprefix("tidelog.")
-    return f"| {api.key} | {api.name} | {versions} | {listeners} | {what} | `{module}` |\n"
+    cells = (api.key, api.name, versions, listeners, api.rule, what, f"`{module}`")
+    return f"| {' | '.join(map(str, cells))} |\n"
 
 
 if __name__ == "__main__":

@@ -21,26 +21,6 @@ from tidelog.model.ids import NO_NODE, NodeId
 NO_AUTHORIZED_OPERATIONS = -(2**31)
 """Kafka's value if the client did not request authorized operations."""
 
-_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = (1 << bit for bit in range(3, 9))
-_CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = (
-    1 << bit for bit in range(9, 13)
-)
-
-TOPIC_OPERATIONS = (
-    _READ | _WRITE | _CREATE | _DELETE | _ALTER | _DESCRIBE | _DESCRIBE_CONFIGS | _ALTER_CONFIGS
-)
-CLUSTER_OPERATIONS = (
-    _CREATE
-    | _ALTER
-    | _DESCRIBE
-    | _CLUSTER_ACTION
-    | _DESCRIBE_CONFIGS
-    | _ALTER_CONFIGS
-    | _IDEMPOTENT_WRITE
-)
-GROUP_OPERATIONS = _READ | _DELETE | _DESCRIBE | _DESCRIBE_CONFIGS | _ALTER_CONFIGS
-"""All operations on a topic, the cluster or a group. Without an authorizer, all are allowed."""
-
 
 class NodeAddress(NamedTuple):
     """A broker's address on one listener."""

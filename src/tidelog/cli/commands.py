@@ -60,6 +60,7 @@ COMMANDS = {
     "explain": Entry(
         LOOK, "explain", "Explain why a partition is unhealthy, and what would repair it."
     ),
+    "console": Entry(LOOK, "console", "Serve the web console: the cluster in a browser, live."),
     "observe": Entry(LOOK, "observe", "Record the replication events of any Kafka cluster."),
     "cluster": Entry(LOOK, "cluster", "Describe the cluster: brokers, controller, features."),
     "quorum": Entry(LOOK, "kafka_tools.quorum", "Describe the quorum of controllers."),
@@ -76,6 +77,7 @@ COMMANDS = {
     "simulate": Entry(
         PROVE, "simulation.simulate", "Run whole clusters under simulated faults, by seed."
     ),
+    "bench": Entry(PROVE, "bench", "Measure this machine, alone or beside Apache Kafka."),
 }
 
 

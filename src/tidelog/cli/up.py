@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -16,7 +17,7 @@ from tidelog.clusters.child import NodeToRun
 from tidelog.clusters.cluster_directory import ClusterDirectory
 from tidelog.clusters.companion import Companion
 from tidelog.clusters.control import ControlSocket
-from tidelog.clusters.free_ports import HOST
+from tidelog.clusters.free_ports import HOST, is_free
 from tidelog.clusters.local_cluster import HIGHEST_PORT, LocalCluster
 from tidelog.clusters.running_clusters import forget, remember
 from tidelog.clusters.supervisor import Supervisor, run_until_interrupted
@@ -26,7 +27,8 @@ from tidelog.runtime.logs import LEVEL_VARIABLE, log_to_stderr
 log = logging.getLogger(__name__)
 
 DEFAULT_BROKERS = 3
-TABLES_LOG = "tables.log"
+TABLES_LOG, CONSOLE_LOG = "tables.log", "console.log"
+CONSOLE_PORT, CONSOLE_PORTS = 8080, 20
 ADDRESS = re.compile(r"[\w.:%-]+")
 EVERY_ADDRESS = ("0.0.0.0", "::")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -98,6 +100,7 @@ def _named(ctx: click.Context, param: click.Parameter, directory: str) -> Path:
     metavar="[DIR]",
     help="Write and maintain tables of topics with Spark, in DIR.  [default: `tables` in --dir]",
 )
+@click.option("--no-console", is_flag=True, help="Do not serve the web console beside the nodes.")
 @click.option(
     "--verbose", is_flag=True, help="Print all log lines of the nodes, not only warnings."
 )
@@ -110,6 +113,7 @@ def command(
     no_restart: bool,
     override: tuple[str, ...],
     tables: str | None,
+    no_console: bool,
     verbose: bool,
 ) -> int:
     """Start a local cluster and stay in the foreground until Ctrl-C.
@@ -118,8 +122,9 @@ def command(
     HOST:PORT,...`, for scripts. DIR/cluster.json lists the id, the pid and the ports of each node.
     Every node is a broker and a controller in its own process, and a node that dies is restarted.
     `tidelog node` stops, kills, pauses and starts single nodes. The data stays in DIR for the next
-    `up`. With --tables, `tidelog tables run` runs beside the nodes, and writes its log to
-    DIR/tables.log.
+    `up`. The web console runs beside the nodes, on the loopback address only, and writes its log to
+    DIR/console.log. With --tables, `tidelog tables run` also runs beside the nodes, and writes its
+    log to DIR/tables.log.
     """
     given = dict(options.key_value("--override", one) for one in override)
     for key in sorted(OWN_KEYS & given.keys()):
@@ -146,7 +151,8 @@ def command(
         cluster.prepare()
         is_new = earlier.brokers is None
         out = None if tables is None else Path(tables or directory / DIRECTORY)
-        return run(cluster, out, is_new=is_new, restart=not no_restart, verbose=verbose)
+        beside = Beside(out, None if no_console else console_port())
+        return run(cluster, beside, is_new=is_new, restart=not no_restart, verbose=verbose)
     finally:
         if cluster.was_whole:
             forget(directory)
@@ -166,13 +172,31 @@ def check_hosts(host: str, advertised_host: str | None) -> None:
         )
     if host not in LOOPBACK:
         options.tell(
-            "WARNING: there is no security yet, so everyone who can reach "
+            "WARNING: this cluster asks for no password, so everyone who can reach "
             f"{advertised_host or host} can read, change and delete all data of this cluster."
         )
 
 
+class Beside(NamedTuple):
+    """The programs that run beside the nodes."""
+
+    tables: Path | None
+    """The directory of the tables; None without --tables."""
+    console_port: int | None
+
+    @property
+    def console(self) -> str | None:
+        return None if self.console_port is None else f"http://{HOST}:{self.console_port}"
+
+
+def console_port() -> int:
+    """The usual port of the console, or the next free one."""
+    ports = range(CONSOLE_PORT, CONSOLE_PORT + CONSOLE_PORTS)
+    return next((port for port in ports if is_free(port)), CONSOLE_PORT)
+
+
 def run(
-    cluster: LocalCluster, tables: Path | None, *, is_new: bool, restart: bool, verbose: bool
+    cluster: LocalCluster, beside: Beside, *, is_new: bool, restart: bool, verbose: bool
 ) -> int:
     """Run the nodes until they have all ended, and return the exit status."""
 
@@ -180,10 +204,14 @@ def run(
         was_whole = cluster.was_whole
         if cluster.note(node, pid):
             remember(cluster.directory, cluster.bootstrap)
-            for line in start_block(cluster, program(), is_new=is_new, tables=tables):
+            for line in start_block(
+                cluster, program(), is_new=is_new, tables=beside.tables, console=beside.console
+            ):
                 click.echo(line)
-            if tables is not None:
-                supervisor.accompany(tables_run(cluster, tables, verbose=verbose))
+            if beside.console_port is not None:
+                supervisor.accompany(console_run(cluster, beside.console_port))
+            if beside.tables is not None:
+                supervisor.accompany(tables_run(cluster, beside.tables, verbose=verbose))
         elif was_whole and pid is not None:
             log.info("node %d is ready again", node)
 
@@ -194,6 +222,13 @@ def run(
     control = ControlSocket(cluster.directory)
     supervisor = Supervisor(nodes, tell, restart=restart, control=control)
     return run_until_interrupted(supervisor)
+
+
+def console_run(cluster: LocalCluster, port: int) -> Companion:
+    """`tidelog console` as a companion of the nodes."""
+    argv = [sys.executable, "-P", "-m", "tidelog.cli.main", "console", "--port", str(port)]
+    argv += ["--bootstrap-server", cluster.bootstrap, "--dir", str(cluster.directory)]
+    return Companion("`console`", argv, cluster.directory / CONSOLE_LOG)
 
 
 def tables_run(cluster: LocalCluster, out: Path, *, verbose: bool) -> Companion:

@@ -69,7 +69,7 @@ class Supervisor:
         self._interrupts = 0
         self._is_stopping = False
         self._status = 0
-        self._companion: Companion | None = None
+        self._companions: list[Companion] = []
         self._commands: dict[str, Callable[[_Watched, Reply], None]] = {
             "start": self._start_command,
             "stop": self._stop_command,
@@ -99,11 +99,11 @@ class Supervisor:
                 for key, _ in self._selector.select(self._seconds_to_wait()):
                     key.data()
                 self._start_those_due()
-                self._end_companion_after_nodes()
+                self._end_companions_after_nodes()
         finally:
-            if self._companion is not None and self._companion.is_running:
-                self._companion.kill()  # it still runs only if this loop has failed
-                self._companion.ended()
+            for companion in self._running_companions():
+                companion.kill()  # it still runs only if this loop has failed
+                companion.ended()
             if self._control is not None:
                 self._control.close()
             self._selector.close()
@@ -111,8 +111,11 @@ class Supervisor:
 
     def accompany(self, companion: Companion) -> None:
         """Run a program alongside the nodes from now on. Call this in the thread of `run`."""
-        self._companion = companion
+        self._companions.append(companion)
         self._start_companion(companion)
+
+    def _running_companions(self) -> list[Companion]:
+        return [one for one in self._companions if one.is_running]
 
     def _start_companion(self, companion: Companion) -> None:
         end = companion.start()
@@ -121,20 +124,20 @@ class Supervisor:
             self._selector.unregister(end)
             os.close(end)
             companion.ended()
-            if self._is_stopping:
+            if self._is_stopping and not self._running_companions():
                 self._stop_nodes()
 
         self._watch(end, ended)
 
-    def _end_companion_after_nodes(self) -> None:
-        if (companion := self._companion) is None or self._has_nodes():
+    def _end_companions_after_nodes(self) -> None:
+        if self._has_nodes():
             return
-        companion.stop_soon()
-        companion.kill_if_due()
+        for companion in self._companions:
+            companion.stop_soon()
+            companion.kill_if_due()
 
     def _has_work(self) -> bool:
-        is_accompanied = self._companion is not None and self._companion.is_running
-        return is_accompanied or self._has_nodes()
+        return bool(self._running_companions()) or self._has_nodes()
 
     def _has_nodes(self) -> bool:
         """Whether a node runs, or may run again."""
@@ -147,7 +150,7 @@ class Supervisor:
     def _seconds_to_wait(self) -> float | None:
         """The seconds until the next planned start or kill; None if none is planned."""
         times = [node.restart_at for node in self._nodes.values()]
-        if (companion := self._companion) is not None:
+        for companion in self._companions:
             times += [companion.restart_at, companion.kill_at if companion.is_running else None]
         planned = [one for one in times if one is not None]
         return max(0.0, min(planned) - time.monotonic()) if planned else None
@@ -157,8 +160,9 @@ class Supervisor:
             is_due = node.restart_at is not None and node.restart_at <= time.monotonic()
             if is_due and not self._is_stopping:
                 self._start(node)
-        if self._companion is not None and self._companion.is_due and not self._is_stopping:
-            self._start_companion(self._companion)
+        for companion in self._companions:
+            if companion.is_due and not self._is_stopping:
+                self._start_companion(companion)
 
     def _watch(self, what: Any, then: Callable[[], None]) -> None:
         self._selector.register(what, selectors.EVENT_READ, then)
@@ -170,17 +174,18 @@ class Supervisor:
         self._interrupts = 0
 
     def _stop(self) -> None:
-        """Stop the companion program, and then the nodes.
+        """Stop the programs that accompany the nodes, and then the nodes.
 
         A second call skips the controlled shutdown.
         """
         is_first, self._is_stopping = not self._is_stopping, True
-        if (companion := self._companion) is not None and companion.is_running:
+        accompanying = self._running_companions()
+        for companion in accompanying:
             companion.stop()
-            if is_first:
-                return
-            companion.kill()
-        self._stop_nodes()
+            if not is_first:
+                companion.kill()
+        if not (accompanying and is_first):
+            self._stop_nodes()
 
     def _stop_nodes(self) -> None:
         for node in self._nodes.values():

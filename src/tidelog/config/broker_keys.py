@@ -22,6 +22,9 @@ from tidelog.config.key import (
 )
 from tidelog.config.log_keys import LOG_KEYS
 from tidelog.config.quorum_keys import QUORUM_KEYS
+from tidelog.config.sasl_keys import SASL_KEYS
+from tidelog.config.security_keys import SECURITY_KEYS
+from tidelog.config.share_keys import SHARE_KEYS
 
 _MOST = (1 << 31) - 1
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -310,8 +313,11 @@ BROKER_KEYS: Mapping[str, ConfigKey] = {
         _REPLICATION,
         QUORUM_KEYS,
         GROUP_COORDINATOR_KEYS,
+        SHARE_KEYS,
         TRANSACTION_KEYS,
         _NETWORK,
+        SECURITY_KEYS,
+        SASL_KEYS,
         _TIDELOG,
     )
     for key in family

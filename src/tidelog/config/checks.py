@@ -110,3 +110,15 @@ def host_counts(name: str, value: Value) -> None:
         raise BadValue(name, value, "Expected a list of host:number") from None
     if any(count < 0 for count in counts.values()):
         raise BadValue(name, value, "Value must be at least 0")
+
+
+def principals(name: str, value: Value) -> None:
+    """Check that a text lists principals, such as `User:admin;User:CN=broker`."""
+    for item in filter(None, (part.strip() for part in str(value or "").split(";"))):
+        kind, colon, who = item.partition(":")
+        if not (kind and colon and who):
+            raise BadValue(
+                name,
+                value,
+                f"expected a string in format principalType:principalName but got {item}",
+            )

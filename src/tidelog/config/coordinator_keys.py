@@ -2,7 +2,7 @@
 
 from tidelog.config import reasons
 from tidelog.config.checks import at_least, one_of_ignoring_case
-from tidelog.config.key import int16, int32, int64, string, strings
+from tidelog.config.key import ConfigScope, boolean, int16, int32, int64, string, strings
 
 _MOST = (1 << 31) - 1
 
@@ -29,69 +29,83 @@ GROUP_COORDINATOR_KEYS = (
         "group.coordinator.rebalance.protocols",
         "classic,consumer,streams",
         "The group protocols that brokers serve.",
-        support=reasons.CONSUMER_GROUPS,
     ),
     int32(
         "group.consumer.session.timeout.ms",
         45000,
         "The session timeout of a member of a consumer group.",
         at_least(1),
-        support=reasons.CONSUMER_GROUPS,
     ),
     int32(
         "group.consumer.min.session.timeout.ms",
         45000,
         "The lower limit of the group key consumer.session.timeout.ms.",
         at_least(1),
-        support=reasons.CONSUMER_GROUPS,
     ),
     int32(
         "group.consumer.max.session.timeout.ms",
         60000,
         "The upper limit of the group key consumer.session.timeout.ms.",
         at_least(1),
-        support=reasons.CONSUMER_GROUPS,
     ),
     int32(
         "group.consumer.heartbeat.interval.ms",
         5000,
         "The heartbeat interval of a member of a consumer group.",
         at_least(1),
-        support=reasons.CONSUMER_GROUPS,
     ),
     int32(
         "group.consumer.min.heartbeat.interval.ms",
         5000,
         "The lower limit of the group key consumer.heartbeat.interval.ms.",
         at_least(1),
-        support=reasons.CONSUMER_GROUPS,
     ),
     int32(
         "group.consumer.max.heartbeat.interval.ms",
         15000,
         "The upper limit of the group key consumer.heartbeat.interval.ms.",
         at_least(1),
-        support=reasons.CONSUMER_GROUPS,
     ),
     int32(
         "group.consumer.max.size",
         _MOST,
         "The maximum number of members of a consumer group.",
         at_least(1),
-        support=reasons.CONSUMER_GROUPS,
     ),
     strings(
         "group.consumer.assignors",
         "uniform,range",
         "The assignors of consumer groups, the default first.",
-        support=reasons.CONSUMER_GROUPS,
     ),
     string(
         "group.consumer.migration.policy",
         "bidirectional",
         "Whether a group may change between the classic and the consumer protocol.",
         one_of_ignoring_case("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"),
-        support=reasons.CONSUMER_GROUPS,
+    ),
+    int32(
+        "group.consumer.assignment.interval.ms",
+        1000,
+        "The shortest time between two assignments of a consumer group.",
+        at_least(0),
+    ),
+    int32(
+        "group.consumer.min.assignment.interval.ms",
+        0,
+        "The lower limit of the group key consumer.assignment.interval.ms.",
+        at_least(0),
+    ),
+    int32(
+        "group.consumer.max.assignment.interval.ms",
+        15000,
+        "The upper limit of the group key consumer.assignment.interval.ms.",
+        at_least(0),
+    ),
+    int32(
+        "group.consumer.regex.refresh.interval.ms",
+        600000,
+        "How often the coordinator matches regular expressions again.",
+        at_least(10000),
     ),
     int32("offset.metadata.max.bytes", 4096, "The longest metadata of a committed offset."),
     int32(
@@ -151,7 +165,6 @@ TRANSACTION_KEYS = (
         604800000,
         "How long an idle transactional id is kept.",
         at_least(1),
-        support=reasons.TRANSACTIONS,
     ),
     int32(
         "transaction.max.timeout.ms",
@@ -188,13 +201,29 @@ TRANSACTION_KEYS = (
         10000,
         "How often transactions past their timeout are aborted.",
         at_least(1),
-        support=reasons.TRANSACTIONS,
     ),
     int32(
         "transaction.remove.expired.transaction.cleanup.interval.ms",
         3600000,
         "How often expired transactional ids are removed.",
         at_least(1),
-        support=reasons.TRANSACTIONS,
+    ),
+    boolean(
+        "transaction.partition.verification.enable",
+        True,
+        "Whether a leader asks the coordinator before a client of transaction version 1 writes.",
+        scope=ConfigScope.CLUSTER_WIDE,
+    ),
+    int32(
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        100,
+        "How long a leader waits for the end of a producer's last transaction.",
+        at_least(0),
+    ),
+    int32(
+        "add.partitions.to.txn.retry.backoff.ms",
+        20,
+        "How often a leader asks again whether a producer's last transaction has ended.",
+        at_least(1),
     ),
 )

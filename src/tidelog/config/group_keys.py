@@ -5,10 +5,16 @@ from dataclasses import replace
 
 from tidelog.config import reasons
 from tidelog.config.checks import at_least, one_of
-from tidelog.config.key import ConfigKey, ConfigScope, Support, int32, string
+from tidelog.config.key import ENFORCED, ConfigKey, ConfigScope, Support, int32, string
 
 _KEYS: Mapping[Support, tuple[ConfigKey, ...]] = {
-    reasons.CONSUMER_GROUPS: (
+    ENFORCED: (
+        int32(
+            "consumer.assignment.interval.ms",
+            1000,
+            "The shortest time between two assignments of a consumer group.",
+            at_least(0),
+        ),
         int32(
             "consumer.heartbeat.interval.ms",
             5000,

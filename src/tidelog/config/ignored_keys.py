@@ -79,11 +79,8 @@ _NAMES: Mapping[Support, str] = {
         controller.performance.always.log.threshold.ms
         controller.performance.sample.period.ms
     """,
-    reasons.COMPACTION: """
-        log.cleaner.dedupe.buffer.size
-        log.cleaner.io.buffer.load.factor
+    reasons.CLEANER: """
         log.cleaner.io.buffer.size
-        log.cleaner.io.max.bytes.per.second
         log.cleaner.threads
     """,
     reasons.TIERED_STORAGE: """
@@ -118,50 +115,19 @@ _NAMES: Mapping[Support, str] = {
         remote.log.storage.manager.impl.prefix
         remote.log.storage.system.enable
     """,
-    reasons.CONSUMER_GROUPS: """
-        group.consumer.assignment.interval.ms
-        group.consumer.max.assignment.interval.ms
-        group.consumer.min.assignment.interval.ms
-        group.consumer.regex.refresh.interval.ms
-    """,
     reasons.SHARE_GROUPS: """
-        group.share.assignment.interval.ms
         group.share.assignors
-        group.share.delivery.count.limit
         group.share.enable
-        group.share.heartbeat.interval.ms
         group.share.initialize.retry.interval.ms
         group.share.max.assignment.interval.ms
-        group.share.max.delivery.count.limit
-        group.share.max.heartbeat.interval.ms
-        group.share.max.partition.max.record.locks
-        group.share.max.record.lock.duration.ms
-        group.share.max.session.timeout.ms
-        group.share.max.share.sessions
-        group.share.max.size
         group.share.min.assignment.interval.ms
-        group.share.min.delivery.count.limit
-        group.share.min.heartbeat.interval.ms
-        group.share.min.partition.max.record.locks
-        group.share.min.record.lock.duration.ms
-        group.share.min.session.timeout.ms
-        group.share.partition.max.record.locks
         group.share.persister.class.name
-        group.share.record.lock.duration.ms
-        group.share.session.timeout.ms
         share.coordinator.append.linger.ms
         share.coordinator.cached.buffer.max.bytes
-        share.coordinator.cold.partition.snapshot.interval.ms
         share.coordinator.load.buffer.size
-        share.coordinator.snapshot.update.records.per.snapshot
         share.coordinator.state.topic.compression.codec
-        share.coordinator.state.topic.min.isr
-        share.coordinator.state.topic.num.partitions
         share.coordinator.state.topic.prune.interval.ms
-        share.coordinator.state.topic.replication.factor
-        share.coordinator.state.topic.segment.bytes
         share.coordinator.threads
-        share.coordinator.write.timeout.ms
         share.fetch.purgatory.purge.interval.requests
     """,
     reasons.STREAMS_GROUPS: """
@@ -179,19 +145,12 @@ _NAMES: Mapping[Support, str] = {
         group.streams.num.standby.replicas
         group.streams.session.timeout.ms
     """,
-    reasons.TRANSACTIONS: """
-        add.partitions.to.txn.retry.backoff.max.ms
-        add.partitions.to.txn.retry.backoff.ms
-        transaction.partition.verification.enable
+    reasons.TWO_PHASE_COMMIT: """
         transaction.two.phase.commit.enable
     """,
     reasons.AUTHENTICATION: """
-        connection.failed.authentication.delay.ms
-        connections.max.reauth.ms
         principal.builder.class
         sasl.client.callback.handler.class
-        sasl.enabled.mechanisms
-        sasl.jaas.config
         sasl.kerberos.kinit.cmd
         sasl.kerberos.min.time.before.relogin
         sasl.kerberos.principal.to.local.rules
@@ -208,8 +167,6 @@ _NAMES: Mapping[Support, str] = {
         sasl.login.refresh.window.jitter
         sasl.login.retry.backoff.max.ms
         sasl.login.retry.backoff.ms
-        sasl.mechanism.controller.protocol
-        sasl.mechanism.inter.broker.protocol
         sasl.oauthbearer.assertion.algorithm
         sasl.oauthbearer.assertion.claim.aud
         sasl.oauthbearer.assertion.claim.exp.seconds
@@ -314,17 +271,13 @@ _NAMES: Mapping[Support, str] = {
 _CLUSTER_WIDE = frozenset(
     {
         "background.threads",
-        "log.cleaner.dedupe.buffer.size",
-        "log.cleaner.io.buffer.load.factor",
         "log.cleaner.io.buffer.size",
-        "log.cleaner.io.max.bytes.per.second",
         "log.cleaner.threads",
         "max.connection.creation.rate",
         "metric.reporters",
         "num.io.threads",
         "num.network.threads",
         "num.recovery.threads.per.data.dir",
-        "transaction.partition.verification.enable",
     }
 )
 """The ignored keys that can be changed while brokers run; all others are static."""
@@ -345,8 +298,3 @@ IGNORED_PREFIXES: Mapping[str, Support] = {
     "rsm.config.": reasons.TIERED_STORAGE,
 }
 """Kafka also has keys with these prefixes: overrides per listener, and the keys of plug-ins."""
-
-WARNED_KEYS: Mapping[str, str] = {
-    "authorizer.class.name": "there is no authorization yet, so every client may do everything",
-}
-"""Keys that would protect a cluster but have no effect yet. The node logs a warning for each."""

@@ -22,7 +22,6 @@ LOG_KEYS = (
         "The default of the topic key compression.gzip.level.",
         level_or(-1, 1, 9),
         scope=CLUSTER_WIDE,
-        support=reasons.COMPRESSION,
     ),
     int32(
         "compression.lz4.level",
@@ -30,7 +29,6 @@ LOG_KEYS = (
         "The default of the topic key compression.lz4.level.",
         between(1, 17),
         scope=CLUSTER_WIDE,
-        support=reasons.COMPRESSION,
     ),
     string(
         "compression.type",
@@ -38,7 +36,6 @@ LOG_KEYS = (
         "The default of the topic key compression.type.",
         one_of(*COMPRESSION_TYPES),
         scope=CLUSTER_WIDE,
-        support=reasons.COMPRESSION,
     ),
     int32(
         "compression.zstd.level",
@@ -46,7 +43,6 @@ LOG_KEYS = (
         "The default of the topic key compression.zstd.level.",
         between(-131072, 22),
         scope=CLUSTER_WIDE,
-        support=reasons.COMPRESSION,
     ),
     int64(
         "log.cleaner.delete.retention.ms",
@@ -54,7 +50,6 @@ LOG_KEYS = (
         "The default of the topic key delete.retention.ms.",
         at_least(0),
         scope=CLUSTER_WIDE,
-        support=reasons.COMPACTION,
     ),
     int64(
         "log.cleaner.max.compaction.lag.ms",
@@ -62,7 +57,6 @@ LOG_KEYS = (
         "The default of the topic key max.compaction.lag.ms.",
         at_least(1),
         scope=CLUSTER_WIDE,
-        support=reasons.COMPACTION,
     ),
     double(
         "log.cleaner.min.cleanable.ratio",
@@ -70,7 +64,6 @@ LOG_KEYS = (
         "The default of the topic key min.cleanable.dirty.ratio.",
         between(0, 1),
         scope=CLUSTER_WIDE,
-        support=reasons.COMPACTION,
     ),
     int64(
         "log.cleaner.min.compaction.lag.ms",
@@ -78,10 +71,25 @@ LOG_KEYS = (
         "The default of the topic key min.compaction.lag.ms.",
         at_least(0),
         scope=CLUSTER_WIDE,
-        support=reasons.COMPACTION,
     ),
-    boolean(
-        "log.cleaner.enable", True, "Whether the log cleaner runs.", support=reasons.COMPACTION
+    boolean("log.cleaner.enable", True, "Whether the log cleaner runs."),
+    int64(
+        "log.cleaner.dedupe.buffer.size",
+        134217728,
+        "The memory for the offsets of keys in a pass of the cleaner; an entry takes 24 bytes.",
+        scope=CLUSTER_WIDE,
+    ),
+    double(
+        "log.cleaner.io.buffer.load.factor",
+        "0.9",
+        "How full the cleaner's buffer of keys may get before a pass ends.",
+        scope=CLUSTER_WIDE,
+    ),
+    double(
+        "log.cleaner.io.max.bytes.per.second",
+        "1.7976931348623157E308",
+        "The number of bytes that the log cleaner may read per second.",
+        scope=CLUSTER_WIDE,
     ),
     int64(
         "log.cleaner.backoff.ms",
@@ -89,7 +97,6 @@ LOG_KEYS = (
         "How long the log cleaner waits if no log needs compaction.",
         at_least(0),
         scope=CLUSTER_WIDE,
-        support=reasons.COMPACTION,
     ),
     int32(
         "log.index.interval.bytes",

@@ -27,6 +27,7 @@ BACKGROUND_TASKS = _no_effect(
     "The first run of a background task comes after one interval of the task."
 )
 PRODUCER_EXPIRATION = _no_effect("Expired producer ids are removed whenever retention runs.")
+CLEANER = _no_effect("One log is compacted at a time, in slices of 1 MB.")
 SOCKET_BUFFERS = _no_effect("The operating system sizes the socket buffers.")
 REQUEST_QUEUE = _no_effect("The memory of waiting requests has a fixed limit.")
 FOLLOWER_RETRIES = _no_effect("A follower retries after 50 ms, and less often after each failure.")
@@ -40,18 +41,14 @@ CONTROLLER_TIMING = _no_effect("The controller does not sample the duration of i
 
 # -- Keys of features that Tidelog does not have yet -----------------------------------------------
 
-COMPACTION = _not_yet("Compaction is missing.")
-COMPRESSION = _not_yet("Tidelog stores batches as the producer compressed them.")
 COMPRESSED_OFFSETS = _not_yet("Coordinators write uncompressed batches.")
 PREALLOCATION = _not_yet("Segment files grow as they are written.")
 TIERED_STORAGE = _not_yet("Tiered storage is missing.")
-CONSUMER_GROUPS = _not_yet("Groups of the consumer protocol (KIP-848) are missing.")
 SHARE_GROUPS = _not_yet("Share groups (KIP-932) are missing.")
 STREAMS_GROUPS = _not_yet("Streams groups (KIP-1071) are missing.")
-TRANSACTIONS = _not_yet("Transactions are missing.")
+TWO_PHASE_COMMIT = _not_yet("Transactions that an external coordinator ends (KIP-939) are missing.")
 AUTHENTICATION = _not_yet("Authentication is missing.")
 ENCRYPTION = _not_yet("Encryption is missing.")
-AUTHORIZATION = _not_yet("Authorization is missing: every client may do everything.")
 DELEGATION_TOKENS = _not_yet("Delegation tokens are missing.")
 CLIENT_QUOTAS = _not_yet("Client quotas are missing.")
 CLIENT_METRICS = _not_yet("Client metrics (KIP-714) are missing.")

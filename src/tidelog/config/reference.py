@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tidelog.config import reasons
 from tidelog.config.broker_keys import BROKER_KEYS
 from tidelog.config.client_metrics_keys import CLIENT_METRICS_KEYS
 from tidelog.config.group_keys import GROUP_KEYS
-from tidelog.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES, WARNED_KEYS
+from tidelog.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES
 from tidelog.config.key import ConfigKey, ConfigScope, ConfigStatus, Support
 from tidelog.config.topic_keys import TOPIC_KEYS
 
@@ -92,8 +91,6 @@ def _rows() -> Iterator[_Row]:
         yield _Row(ignored.name, ignored.scope, "", ignored.support)
     for prefix, support in IGNORED_PREFIXES.items():
         yield _Row(f"{prefix}*", ConfigScope.STATIC, "", support)
-    for name in WARNED_KEYS:
-        yield _Row(name, ConfigScope.STATIC, "", reasons.AUTHORIZATION)
 
 
 def _default(key: ConfigKey) -> str:

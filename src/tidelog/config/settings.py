@@ -21,9 +21,11 @@ from tidelog.config.addresses import (
     parse_voters,
 )
 from tidelog.config.broker_keys import BROKER_KEYS
-from tidelog.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES, WARNED_KEYS
+from tidelog.config.group_checks import check_consumer_groups
+from tidelog.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES
 from tidelog.config.key import BadValue, Value
 from tidelog.config.properties import parse_properties
+from tidelog.config.sasl_checks import check_listeners, check_login
 from tidelog.model.ids import NodeId
 
 __all__ = ["BadSetting", "BrokerSettings", "Listener", "VoterAddress", "parse_properties"]
@@ -58,6 +60,7 @@ class BrokerSettings:
     max_request_partition_size_limit: int
 
     # Maintenance of logs
+    log_cleaner_enable: bool
     log_retention_check_interval_ms: int
     log_flush_offset_checkpoint_interval_ms: int
     log_flush_start_offset_checkpoint_interval_ms: int
@@ -96,6 +99,16 @@ class BrokerSettings:
     group_max_session_timeout_ms: int
     group_initial_rebalance_delay_ms: int
     group_max_size: int
+    group_coordinator_rebalance_protocols: tuple[str, ...]
+    group_consumer_session_timeout_ms: int
+    group_consumer_heartbeat_interval_ms: int
+    group_consumer_max_size: int
+    group_consumer_assignors: tuple[str, ...]
+    group_consumer_migration_policy: str
+    group_consumer_assignment_interval_ms: int
+    group_consumer_min_assignment_interval_ms: int
+    group_consumer_max_assignment_interval_ms: int
+    group_consumer_regex_refresh_interval_ms: int
     group_consumer_min_session_timeout_ms: int
     group_consumer_max_session_timeout_ms: int
     group_consumer_min_heartbeat_interval_ms: int
@@ -107,11 +120,43 @@ class BrokerSettings:
     offsets_topic_num_partitions: int
     offsets_topic_replication_factor: int
     offsets_topic_segment_bytes: int
+    transactional_id_expiration_ms: int
     transaction_max_timeout_ms: int
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int
+    transaction_remove_expired_transaction_cleanup_interval_ms: int
+    add_partitions_to_txn_retry_backoff_ms: int
+    add_partitions_to_txn_retry_backoff_max_ms: int
     transaction_state_log_num_partitions: int
     transaction_state_log_replication_factor: int
     transaction_state_log_min_isr: int
     transaction_state_log_segment_bytes: int
+
+    # Share groups
+    group_share_session_timeout_ms: int
+    group_share_min_session_timeout_ms: int
+    group_share_max_session_timeout_ms: int
+    group_share_heartbeat_interval_ms: int
+    group_share_min_heartbeat_interval_ms: int
+    group_share_max_heartbeat_interval_ms: int
+    group_share_assignment_interval_ms: int
+    group_share_max_size: int
+    group_share_max_share_sessions: int
+    group_share_record_lock_duration_ms: int
+    group_share_min_record_lock_duration_ms: int
+    group_share_max_record_lock_duration_ms: int
+    group_share_delivery_count_limit: int
+    group_share_min_delivery_count_limit: int
+    group_share_max_delivery_count_limit: int
+    group_share_partition_max_record_locks: int
+    group_share_min_partition_max_record_locks: int
+    group_share_max_partition_max_record_locks: int
+    share_coordinator_state_topic_num_partitions: int
+    share_coordinator_state_topic_replication_factor: int
+    share_coordinator_state_topic_min_isr: int
+    share_coordinator_state_topic_segment_bytes: int
+    share_coordinator_snapshot_update_records_per_snapshot: int
+    share_coordinator_cold_partition_snapshot_interval_ms: int
+    share_coordinator_write_timeout_ms: int
 
     # Connections and fetch requests
     socket_request_max_bytes: int
@@ -120,15 +165,23 @@ class BrokerSettings:
     fetch_max_bytes: int
     max_incremental_fetch_session_cache_slots: int
 
+    # Security
+    authorizer_class_name: str
+    super_users: str
+    allow_everyone_if_no_acl_found: bool
+    connection_failed_authentication_delay_ms: int
+    security_protocols: Mapping[str, int]
+    """The security protocol of each listener name, also of listeners of other nodes."""
+
     # Keys that only Tidelog has
     tidelog_replication_events_enable: bool
     tidelog_replication_events_interval_ms: int
     tidelog_metrics_port: int | None
 
-    raw: Mapping[str, str] = field(default_factory=dict)
-    """The keys of the file, with their values as text."""
+    raw: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The keys of the file, with their values as text, of which some are passwords."""
     warnings: tuple[str, ...] = ()
-    """Messages about unknown keys, and about security keys that have no effect yet."""
+    """Messages about unknown keys."""
 
     @classmethod
     def from_properties(
@@ -183,11 +236,9 @@ def _parse_all(given: Mapping[str, str]) -> dict[str, Value]:
 def _warnings(given: Mapping[str, str]) -> list[str]:
     warnings: list[str] = []
     for key in given:
-        if key in WARNED_KEYS and given[key].strip():
-            warnings.append(f"{key}: {WARNED_KEYS[key]}")
-        elif key in BROKER_KEYS or key in IGNORED_KEYS or key in WARNED_KEYS:
+        if key in BROKER_KEYS or key in IGNORED_KEYS:
             continue
-        elif not key.startswith(tuple(IGNORED_PREFIXES)):
+        if not key.startswith(tuple(IGNORED_PREFIXES)):
             warnings.append(f"{key}: this key is not known and has no effect")
     return warnings
 
@@ -223,13 +274,7 @@ def _addresses(
     listeners = parse_listeners("listeners", values["listeners"], protocols)
     if not listeners:
         raise BadSetting("listeners", "at least one is needed, such as PLAINTEXT://:9092")
-    for listener in listeners:
-        if listener.security_protocol != SECURITY_PROTOCOLS["PLAINTEXT"]:
-            raise BadSetting(
-                "listeners",
-                f"{listener.name} asks for encryption or authentication, "
-                "and only PLAINTEXT is available yet",
-            )
+    check_listeners(listeners, given)
     advertised_items = values["advertised.listeners"]
     advertised = (
         tuple(listener for listener in listeners if listener.name not in controller_names)
@@ -237,6 +282,7 @@ def _addresses(
         else parse_listeners("advertised.listeners", advertised_items, protocols)
     )
     return {
+        "security_protocols": protocols,
         "listeners": listeners,
         "advertised_listeners": tuple(_reachable(one, host_name) for one in advertised),
         "inter_broker_listener_name": _inter_broker_name(values, given),
@@ -292,8 +338,10 @@ def _check_together(settings: BrokerSettings, values: Mapping[str, Value]) -> No
             "max.connections.per.ip",
             "it can be 0 only where max.connections.per.ip.overrides names hosts",
         )
+    check_consumer_groups(values)
     if settings.is_broker:
         _check_broker(settings, names)
+    _check_logins(settings, values)
     voters = settings.controller_quorum_voters
     if settings.is_controller and voters and settings.node_id not in {v.id for v in voters}:
         raise BadSetting(
@@ -305,6 +353,21 @@ def _check_together(settings: BrokerSettings, values: Mapping[str, Value]) -> No
             "controller.quorum.voters",
             "set this key or controller.quorum.bootstrap.servers to the controllers' addresses",
         )
+
+
+def _check_logins(settings: BrokerSettings, values: Mapping[str, Value]) -> None:
+    """Check how this node authenticates to brokers and to controllers, if they ask for it."""
+    controllers, brokers = (
+        settings.controller_listener_names[0],
+        settings.inter_broker_listener_name,
+    )
+    for name, mechanism in (
+        (controllers, values["sasl.mechanism.controller.protocol"]),
+        (brokers, values["sasl.mechanism.inter.broker.protocol"]),
+    ):
+        if settings.security_protocols.get(name) == SECURITY_PROTOCOLS["SASL_PLAINTEXT"]:
+            key = "controller" if name == controllers else "inter.broker"
+            check_login(f"sasl.mechanism.{key}.protocol", str(mechanism), name, settings.raw)
 
 
 def _check_broker(settings: BrokerSettings, names: set[str]) -> None:

@@ -27,8 +27,7 @@ _KEYS = (
     strings(
         "cleanup.policy",
         "delete",
-        "Whether old segments are deleted, compacted, or both. "
-        "Compaction is missing: `compact` alone keeps every record.",
+        "Whether old segments are deleted, compacted, or both.",
         one_of("compact", "delete"),
     ),
     int32(
@@ -36,35 +35,30 @@ _KEYS = (
         -1,
         "The level of compression.type=gzip; -1 is the codec's own default.",
         level_or(-1, 1, 9),
-        support=reasons.COMPRESSION,
     ),
     int32(
         "compression.lz4.level",
         9,
         "The level of compression.type=lz4.",
         between(1, 17),
-        support=reasons.COMPRESSION,
     ),
     string(
         "compression.type",
         "producer",
         "The codec of stored batches; `producer` keeps the codec of the producer.",
         one_of(*COMPRESSION_TYPES),
-        support=reasons.COMPRESSION,
     ),
     int32(
         "compression.zstd.level",
         3,
         "The level of compression.type=zstd.",
         between(-131072, 22),
-        support=reasons.COMPRESSION,
     ),
     int64(
         "delete.retention.ms",
         86400000,
         "How long a compacted topic keeps tombstones, so that consumers can read them.",
         at_least(0),
-        support=reasons.COMPACTION,
     ),
     int64(
         "file.delete.delay.ms",
@@ -118,7 +112,6 @@ _KEYS = (
         _FOREVER,
         "The longest time before a record becomes eligible for compaction.",
         at_least(1),
-        support=reasons.COMPACTION,
     ),
     int32(
         "max.message.bytes",
@@ -149,14 +142,12 @@ _KEYS = (
         "0.5",
         "The share of uncompacted bytes at which a log is compacted.",
         between(0, 1),
-        support=reasons.COMPACTION,
     ),
     int64(
         "min.compaction.lag.ms",
         0,
         "The shortest time before a record may be compacted.",
         at_least(0),
-        support=reasons.COMPACTION,
     ),
     int32(
         "min.insync.replicas",

@@ -7,7 +7,11 @@ from tidelog.config.broker_keys import BROKER_KEYS
 from tidelog.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES
 from tidelog.config.key import ENFORCED, ConfigStatus, Support
 
-_ENFORCED_PER_LISTENER = re.compile(r"listener\.name\.[^.]+\.max\.connections")
+_ENFORCED_PER_LISTENER = re.compile(
+    r"listener\.name\.[^.]+\."
+    r"(max\.connections|sasl\.enabled\.mechanisms|connections\.max\.reauth\.ms"
+    r"|plain\.sasl\.jaas\.config)"
+)
 
 
 def unused_keys_message(names: Iterable[str]) -> str | None:

@@ -25,6 +25,9 @@ from tidelog.protocol.metadata.metadata_records import (
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
 ELR_VERSION = "eligible.leader.replicas.version"
+TRANSACTION_VERSION = "transaction.version"
+GROUP_VERSION = "group.version"
+SHARE_VERSION = "share.version"
 
 KRAFT_VERSIONS = VersionRange(0, 1)
 """At level 0 the configuration lists the voters, at level 1 the metadata log (KIP-853)."""
@@ -33,10 +36,20 @@ SUPPORTED_FEATURES: Mapping[str, VersionRange] = {
     # From 3.3-IV3 to 4.1-IV1: the record formats that Tidelog reads and writes.
     METADATA_VERSION: VersionRange(7, 27),
     ELR_VERSION: VersionRange(0, 1),
+    # At level 1 groups can use the consumer protocol (KIP-848).
+    GROUP_VERSION: VersionRange(0, 1),
+    TRANSACTION_VERSION: VersionRange(0, 2),
+    SHARE_VERSION: VersionRange(0, 1),
     KRAFT_VERSION: KRAFT_VERSIONS,
 }
 
-_BOOTSTRAP_LEVELS = {METADATA_VERSION: 27, ELR_VERSION: 1}
+_BOOTSTRAP_LEVELS = {
+    METADATA_VERSION: 27,
+    ELR_VERSION: 1,
+    GROUP_VERSION: 1,
+    TRANSACTION_VERSION: 2,
+    SHARE_VERSION: 1,
+}
 
 
 def elr_enabled(image: ClusterImage) -> bool:

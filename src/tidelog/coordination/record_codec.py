@@ -19,6 +19,7 @@ from tidelog.protocol.varint import read_uvarint, uvarint
 NEVER_FLEXIBLE = 1 << 15
 _FOREVER = 1 << 15
 
+_INT8 = struct.Struct(">b")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
@@ -29,6 +30,8 @@ class RecordFormatError(ValueError):
 
 
 class Type(Enum):
+    INT8 = auto()
+    INT16 = auto()
     INT32 = auto()
     INT64 = auto()
     STRING = auto()
@@ -39,13 +42,21 @@ class Type(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Array:
+    of: "Schema | Type"
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NullableStruct:
+    """A structure after a byte that is 1, or -1 for null."""
+
     of: "Schema"
 
 
 @dataclass(frozen=True, slots=True)
 class RecordField:
     name: str
-    type: Type | Array
+    type: Type | Array | NullableStruct
     since: int = 0
     until: int = _FOREVER
     tag: int | None = None
@@ -63,7 +74,7 @@ class Schema:
 
     def __init__(self, entity: type, *fields: RecordField, flexible: int = NEVER_FLEXIBLE) -> None:
         self.flexible = flexible
-        self._entity = entity
+        self.entity = entity
         self._fields = fields
         self._compiled: dict[int, _Codec] = {}
 
@@ -77,7 +88,7 @@ class Schema:
         try:
             return self.compiled(version)[0](data, position)[0]
         except (struct.error, IndexError, UnicodeDecodeError, MalformedMessage) as error:
-            raise RecordFormatError(f"{self._entity.__name__} v{version}: {error}") from error
+            raise RecordFormatError(f"{self.entity.__name__} v{version}: {error}") from error
 
     def compiled(self, version: int) -> _Codec:
         codec = self._compiled.get(version)
@@ -98,7 +109,7 @@ class Schema:
             for field in present
             if field.tag is not None
         }
-        entity = self._entity
+        entity = self.entity
 
         def read(data: bytes, position: int) -> tuple[Any, int]:
             values = {}
@@ -148,10 +159,20 @@ def _write_tags(out: bytearray, tagged: _Tagged, value: Any) -> None:
     out += uvarint(count) + body
 
 
-def _codec_of(kind: Type | Array, version: int, flexible: bool) -> _Codec:
+def _codec_of(kind: Type | Array | NullableStruct, version: int, flexible: bool) -> _Codec:
     if isinstance(kind, Array):
-        return _array(kind.of.compiled(version), _COMPACT if flexible else _LENGTH32)
+        if isinstance(kind.of, Schema):
+            element = kind.of.compiled(version)
+        else:
+            element = _codec_of(kind.of, version, flexible)
+        return _array(element, _COMPACT if flexible else _LENGTH32, nullable=kind.nullable)
+    if isinstance(kind, NullableStruct):
+        return _nullable_struct(kind.of.compiled(version))
     match kind:
+        case Type.INT8:
+            return _number(_INT8)
+        case Type.INT16:
+            return _number(_INT16)
         case Type.INT32:
             return _number(_INT32)
         case Type.INT64:
@@ -214,12 +235,14 @@ def _bytes(length: _Codec) -> _Codec:
     return read, write
 
 
-def _array(element: _Codec, length: _Codec) -> _Codec:
+def _array(element: _Codec, length: _Codec, *, nullable: bool) -> _Codec:
     read_element, write_element = element
     read_length, write_length = length
 
     def read(data: bytes, position: int) -> tuple[Any, int]:
         count, position = read_length(data, position)
+        if nullable and count < 0:
+            return None, position
         if not 0 <= count <= len(data):
             raise RecordFormatError(f"array of {count}")
         values = []
@@ -229,9 +252,30 @@ def _array(element: _Codec, length: _Codec) -> _Codec:
         return tuple(values), position
 
     def write(out: bytearray, value: Any) -> None:
+        if value is None:
+            assert nullable
+            write_length(out, -1)
+            return
         write_length(out, len(value))
         for item in value:
             write_element(out, item)
+
+    return read, write
+
+
+def _nullable_struct(struct_codec: _Codec) -> _Codec:
+    read_struct, write_struct = struct_codec
+
+    def read(data: bytes, position: int) -> tuple[Any, int]:
+        (marker,) = _INT8.unpack_from(data, position)
+        if marker < 0:
+            return None, position + 1
+        return read_struct(data, position + 1)
+
+    def write(out: bytearray, value: Any) -> None:
+        out += _INT8.pack(-1 if value is None else 1)
+        if value is not None:
+            write_struct(out, value)
 
     return read, write
 

@@ -5,87 +5,73 @@ time changes only the recorded deadline. The old heap entry is corrected when it
 the heap.
 """
 
-from dataclasses import dataclass
+from collections.abc import Hashable
 from heapq import heappop, heappush, heapreplace
-from typing import TypeAlias
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from tidelog.model.ids import Millis
 
-
-@dataclass(frozen=True, slots=True)
-class SessionTimeout:
-    """A member has sent nothing for its session timeout."""
-
-    group_id: str
-    member_id: str
+K = TypeVar("K", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class JoinTimeout:
-    """The join phase of a rebalance has timed out."""
+class SetTimer(NamedTuple):
+    """Set or move the deadline of a key; None cancels it."""
 
-    group_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class SyncTimeout:
-    """The sync phase of a rebalance has timed out."""
-
-    group_id: str
+    key: Any
+    deadline: Millis | None
 
 
-@dataclass(frozen=True, slots=True)
-class WriteTimeout:
-    """A write has not been replicated within the commit timeout."""
-
-    write_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class RetentionCheck:
-    """The next check for expired offsets and empty groups is due."""
-
-
-TimerKey: TypeAlias = SessionTimeout | JoinTimeout | SyncTimeout | WriteTimeout | RetentionCheck
-
-
-class KeyedTimers:
+class KeyedTimers(Generic[K]):
     def __init__(self) -> None:
-        self._deadlines: dict[TimerKey, Millis] = {}
-        self._in_heap: dict[TimerKey, Millis] = {}  # the deadline of each key's current heap entry
-        self._heap: list[tuple[Millis, int, TimerKey]] = []
+        self._deadlines: dict[K, Millis] = {}
+        self._in_heap: dict[K, Millis] = {}  # the deadline of each key's current heap entry
+        self._heap: list[tuple[Millis, int, K]] = []
         self._sequence = 0
 
-    def schedule(self, key: TimerKey, deadline: Millis) -> None:
+    def schedule(self, key: K, deadline: Millis) -> None:
         """Set or move the key's deadline."""
         self._deadlines[key] = deadline
         listed = self._in_heap.get(key)
         if listed is None or listed > deadline:
             self._push(key, deadline)
 
-    def cancel(self, key: TimerKey) -> None:
-        self._deadlines.pop(key, None)
+    def set(self, key: K, deadline: Millis | None) -> None:
+        """Carry out a `SetTimer`."""
+        if deadline is None:
+            self.cancel(key)
+        else:
+            self.schedule(key, deadline)
 
-    def clear(self) -> None:
-        self._deadlines.clear()
-        self._in_heap.clear()
-        self._heap.clear()
+    def cancel(self, key: K) -> None:
+        self._deadlines.pop(key, None)
 
     def next_deadline(self) -> Millis | None:
         self._settle_top()
         return self._heap[0][0] if self._heap else None
 
-    def pop_due(self, now: Millis) -> TimerKey | None:
-        """Remove and return the earliest key whose deadline has passed, if any."""
-        self._settle_top()
-        if not self._heap or self._heap[0][0] > now:
-            return None
-        key = heappop(self._heap)[2]
-        del self._in_heap[key]
-        del self._deadlines[key]
-        return key
+    def __contains__(self, key: K) -> bool:
+        return key in self._deadlines
 
-    def _push(self, key: TimerKey, deadline: Millis) -> None:
+    def is_due(self, key: K, now: Millis) -> bool:
+        deadline = self._deadlines.get(key)
+        return deadline is not None and deadline <= now
+
+    def due(self, now: Millis) -> list[K]:
+        """The keys whose deadline has passed, earliest first. They stay due until cancelled."""
+        entries = []
+        while True:
+            self._settle_top()
+            if not self._heap or self._heap[0][0] > now:
+                break
+            entry = heappop(self._heap)
+            del self._in_heap[entry[2]]
+            entries.append(entry)
+        for deadline, sequence, key in entries:
+            self._in_heap[key] = deadline
+            heappush(self._heap, (deadline, sequence, key))
+        return [key for _, _, key in entries]
+
+    def _push(self, key: K, deadline: Millis) -> None:
         self._in_heap[key] = deadline
         heappush(self._heap, (deadline, self._next_sequence(), key))
 

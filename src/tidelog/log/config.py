@@ -1,6 +1,7 @@
 """The topic configuration that a log uses, with Kafka's names and defaults."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.model.ids import Millis
 
@@ -13,8 +14,17 @@ number, and 16 MiB of that size are reserved for the other fields. A larger batc
 but never fetched (F61).
 """
 
+MILLION = 1_000_000
+
 CREATE_TIME = "CreateTime"
 LOG_APPEND_TIME = "LogAppendTime"
+
+
+class StoredCodec(NamedTuple):
+    """The codec in which a topic stores its batches, and its level (None: the codec's default)."""
+
+    name: str
+    level: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +44,13 @@ class LogConfig:
     message_timestamp_after_max_ms: Millis = 3_600_000
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     file_delete_delay_ms: Millis = 60_000
+    delete_retention_ms: Millis = 24 * 3_600_000
+    min_cleanable_dirty_millionths: int = MILLION // 2
+    min_compaction_lag_ms: Millis = 0
+    max_compaction_lag_ms: Millis = UNLIMITED
     producer_id_expiration_ms: Millis = 24 * 3_600_000
+    stored_codec: StoredCodec | None = None
+    """None if batches are stored as the producer compressed them (compression.type=producer)."""
 
     @property
     def largest_batch(self) -> int:
@@ -44,6 +60,16 @@ class LogConfig:
     @property
     def is_compacted(self) -> bool:
         return "compact" in self.cleanup_policy
+
+    @property
+    def max_segment_ms(self) -> Millis:
+        """The age at which a segment rolls.
+
+        A record of a compacted topic must leave the active segment within max.compaction.lag.ms.
+        """
+        if self.is_compacted:
+            return min(self.segment_ms, self.max_compaction_lag_ms)
+        return self.segment_ms
 
     @property
     def stamps_append_time(self) -> bool:

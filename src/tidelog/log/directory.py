@@ -79,8 +79,8 @@ class LogDirectory:
         if self.clean_shutdown:
             self._last_stop = LastStop.CLEAN
             self._boot_mark.set()
-        self._checkpoints = RootCheckpoints(disk, self._present, was_clean=self.clean_shutdown)
-        self.notes += self._checkpoints.notes
+        self.checkpoints = RootCheckpoints(disk, self._present, was_clean=self.clean_shutdown)
+        self.notes += self.checkpoints.notes
         self.previous_broker_epoch = self.clean_mark.found.broker_epoch
         """The broker epoch of the last clean shutdown; -1 when it is unknown."""
 
@@ -136,7 +136,7 @@ class LogDirectory:
                 if not found.is_absent:
                     self.notes.append(f"{partition}/{names.PARTITION_METADATA} was damaged")
                 return Belonging.YES
-            if had_namesake or self._checkpoints.recovery_points.get(partition, 0) > 0:
+            if had_namesake or self.checkpoints.recovery_points.get(partition, 0) > 0:
                 return Belonging.UNKNOWN
         self.write_topic_id(partition, topic_id)
         self.notes.append(
@@ -177,10 +177,10 @@ class LogDirectory:
 
     def high_watermark(self, partition: TopicPartition) -> Offset:
         """The last checkpointed high watermark; 0 when there is none."""
-        return self._checkpoints.high_watermarks.get(partition, 0)
+        return self.checkpoints.high_watermarks.get(partition, 0)
 
     def recovery_point(self, partition: TopicPartition) -> Offset:
-        return self._checkpoints.recovery_points.get(partition, 0)
+        return self.checkpoints.recovery_points.get(partition, 0)
 
     def forget(self, partition: TopicPartition) -> None:
         """Drop the checkpointed offsets of a partition whose files were renamed."""
@@ -215,14 +215,14 @@ class LogDirectory:
             config,
             now,
             last_stop=self._last_stop if is_known and is_data else LastStop.UNKNOWN,
-            recovery_point=self._checkpoints.recovery_point(
+            recovery_point=self.checkpoints.recovery_point(
                 partition, is_present=is_known, after_clean_shutdown=self.clean_shutdown
             ),
-            log_start_offset=self._checkpoints.log_starts.get(partition, 0),
-            lower_recovery_point=partial(self._checkpoints.lower_recovery_point, partition),
+            log_start_offset=self.checkpoints.log_starts.get(partition, 0),
+            lower_recovery_point=partial(self.checkpoints.lower_recovery_point, partition),
             before_change=self.clean_mark.withdraw if is_data else lambda: None,
-            before_gap=partial(self._checkpoints.note_cleaned, partition),
-            was_cleaned=self._checkpoints.was_cleaned(partition, is_compacted=config.is_compacted),
+            before_gap=partial(self.checkpoints.note_cleaned, partition),
+            was_cleaned=self.checkpoints.was_cleaned(partition, is_compacted=config.is_compacted),
         )
         # `close` may set the clean-shutdown mark again, and must not do so between two steps.
         log = all_at_once(steps) if self.clean_shutdown else (yield from steps)
@@ -238,7 +238,7 @@ class LogDirectory:
 
     def opened_all(self) -> None:
         """Drop the offsets of missing directories, because every assigned partition is now open."""
-        self._checkpoints.forget_missing()
+        self.checkpoints.forget_missing()
         if self._has_opened_all:
             self._boot_mark.set()
 
@@ -268,10 +268,9 @@ class LogDirectory:
         path = partition_metadata.path_in(future.directory)
         self._disk.write_file(path, partition_metadata.encode(topic_id, partition.partition))
         future.close()
+        self.checkpoints.adopt(partition, future)
         self._disk.rename(future.directory, str(partition))
         self._disk.sync_directory("")
-        self._checkpoints.recovery_points[partition] = future.log_end_offset
-        self._checkpoints.log_starts[partition] = future.log_start_offset
         self._present[partition] = None
         self._left.discard(partition)
         log = self._logs[partition] = PartitionLog.open(
@@ -282,9 +281,9 @@ class LogDirectory:
             last_stop=LastStop.CLEAN,
             recovery_point=future.log_end_offset,
             log_start_offset=future.log_start_offset,
-            lower_recovery_point=partial(self._checkpoints.lower_recovery_point, partition),
+            lower_recovery_point=partial(self.checkpoints.lower_recovery_point, partition),
             before_change=self.clean_mark.withdraw,
-            before_gap=partial(self._checkpoints.note_cleaned, partition),
+            before_gap=partial(self.checkpoints.note_cleaned, partition),
             was_cleaned=future.was_cleaned,
         )
         return log
@@ -335,7 +334,7 @@ class LogDirectory:
         return partition
 
     def _detach(self, partition: TopicPartition, new_name: str | None) -> bool:
-        self._checkpoints.forget(partition)
+        self.checkpoints.forget(partition)
         self._logs.pop(partition, None)
         self._topic_ids.pop(partition, None)
         self._misplaced.discard(partition)
@@ -366,7 +365,7 @@ class LogDirectory:
         self, high_watermarks: Mapping[TopicPartition, Offset], *, durable: bool = False
     ) -> None:
         """Write recovery points, log start offsets and high watermarks of all partitions."""
-        self._checkpoints.write(
+        self.checkpoints.write(
             self._logs.items(),
             high_watermarks,
             durable=durable,

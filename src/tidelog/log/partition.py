@@ -6,15 +6,18 @@ the log end offset.
 """
 
 from collections.abc import Callable
-from typing import Required, TypedDict, Unpack
+from typing import Unpack
 
 from tidelog.log.checkpoints.last_stop import LastStop
+from tidelog.log.cleaner import selection
+from tidelog.log.cleaner.cleaning_pass import CleanerLimits, CleaningPass
+from tidelog.log.cleaner.selection import Cleanable
 from tidelog.log.config import LogConfig
 from tidelog.log.producers.producers import ProducerStates
 from tidelog.log.readable import ReadableLog
 from tidelog.log.recovery import replay
 from tidelog.log.recovery.loading import LoadedLog, LogLoader
-from tidelog.log.recovery.steps import OpeningSteps, all_at_once
+from tidelog.log.recovery.steps import OpeningOptions, OpeningSteps, all_at_once
 from tidelog.log.results import Appended, AppendOrigin, AppendRefused
 from tidelog.log.segments import retention
 from tidelog.log.segments.cutting import cut_point
@@ -29,23 +32,12 @@ from tidelog.model.ids import MAX_EPOCH, NO_TIMESTAMP, LeaderEpoch, Millis, Offs
 from tidelog.protocol.records.batch import BatchHeader
 
 
-class OpeningOptions(TypedDict, total=False):
-    """The options of `PartitionLog.opening`."""
-
-    last_stop: Required[LastStop]
-    recovery_point: Offset | None
-    log_start_offset: Offset
-    lower_recovery_point: Callable[[Offset], None]
-    before_change: Callable[[], None]
-    before_gap: Callable[[], None]
-    was_cleaned: bool
-
-
 class PartitionLog(ReadableLog):
     """The log of one replica of one partition. Not thread-safe: the node's thread owns it."""
 
     __slots__ = (
         "_before_gap",
+        "_cleaning",
         "_deleted",
         "_flush",
         "_looks_inside",
@@ -72,6 +64,7 @@ class PartitionLog(ReadableLog):
         self._now = now
         self._deleted = DeletedFiles(disk)
         self._flush = FlushProgress(loaded.log_end_offset, now)
+        self._cleaning: CleaningPass | None = None
         self.directory = directory
         self.retention_waits = False
         """Whether to apply retention again after `repair_indexes` has confirmed every index."""
@@ -194,7 +187,7 @@ class PartitionLog(ReadableLog):
                 ErrorCode.offset_out_of_range,
                 f"Offset {first.base_offset} is before the log end offset {tail.end_offset}",
             )
-        if self._is_gap(first) and not self.was_cleaned:
+        if not self.was_cleaned and first.base_offset > tail.end_offset and self._is_gap():
             self._before_gap()
             self.was_cleaned = True
         tail.append_all(batches, found, self._now)
@@ -202,10 +195,9 @@ class PartitionLog(ReadableLog):
             tail.epochs.truncate_from_start(self.log_start_offset)
         return Appended(first.base_offset, tail.end_offset - 1, NO_TIMESTAMP)
 
-    def _is_gap(self, first: BatchHeader) -> bool:
-        """Whether compaction on the leader has removed the record at this log's end offset."""
-        end, is_compacted = self.log_end_offset, self._tail.config.is_compacted
-        return first.base_offset > end and (is_compacted or end > self.log_start_offset)
+    def _is_gap(self) -> bool:
+        """Whether only compaction on the leader explains a batch past the end of this log."""
+        return self._tail.config.is_compacted or self.log_end_offset > self.log_start_offset
 
     def _start_inside_batch(self, first: BatchHeader) -> bool:
         """Prepare an empty log to append all of `first`, a batch that begins before the log start.
@@ -268,6 +260,9 @@ class PartitionLog(ReadableLog):
 
     def _before_cut(self, offset: Offset) -> None:
         self._tail.begin_change()
+        if self._cleaning is not None and offset < self._cleaning.cleanable.end:
+            # The pass may have removed records because of records that are cut now.
+            self._cleaning.cancel()
         if offset < self.recovery_point:
             self._lower_recovery_point(offset)
 
@@ -324,6 +319,31 @@ class PartitionLog(ReadableLog):
 
     def _removal_due(self) -> Millis:
         return self._now + self._tail.config.file_delete_delay_ms
+
+    # -- compaction
+
+    def find_cleanable(self, cleaned_to: Offset, high_watermark: Offset, wall: Millis) -> Cleanable:
+        """What the cleaner may clean now, if an earlier pass ended at `cleaned_to`."""
+        first_dirty = selection.first_dirty_offset(
+            cleaned_to, self.log_start_offset, self.log_end_offset
+        )
+        limit = min(self.last_stable_offset(high_watermark), self.recovery_point)
+        return selection.find_cleanable(
+            self._tail.segments, self._tail.config, first_dirty, limit, wall
+        )
+
+    def begin_cleaning(
+        self, cleanable: Cleanable, limits: CleanerLimits, wall: Millis
+    ) -> CleaningPass:
+        """Begin a pass of the cleaner. A truncation of the cleaned range cancels the pass."""
+        assert cleanable.dirty_bytes
+        if not self.was_cleaned:
+            self._before_gap()
+            self.was_cleaned = True
+        self._cleaning = CleaningPass(
+            self._disk, self.directory, self._tail, self._deleted, cleanable, limits, wall
+        )
+        return self._cleaning
 
     # -- flushing and closing
 

@@ -17,14 +17,14 @@ from tidelog.log.recovery import epoch_checks
 from tidelog.log.recovery.loading import LoadedLog
 from tidelog.log.recovery.upkeep import Upkeep
 from tidelog.log.recovery.verification import LogVerification
-from tidelog.log.results import AbortedTxn, Damage, ReadResult
+from tidelog.log.results import AbortedTxn, Damage, ProducerSequence, ReadResult
 from tidelog.log.segments import reading
 from tidelog.log.segments.scan import BrokenChainError
 from tidelog.log.tail import LogTail
 from tidelog.model.disk import Disk
 from tidelog.model.effects import ActiveProducer, EpochEnd
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import LeaderEpoch, Millis, Offset
+from tidelog.model.ids import LeaderEpoch, Millis, Offset, ProducerId
 
 T = TypeVar("T")
 
@@ -100,10 +100,11 @@ class ReadableLog:
         cannot append a corrupt batch. Raises NotCached if `waits` is False and the read would wait
         for the disk.
         """
-        end = self.log_end_offset
+        end = self._tail.end_offset
         if offset < self.log_start_offset or offset > end:
             return ErrorCode.offset_out_of_range
-        limit = min(limit, end)
+        if limit > end:
+            limit = end
         if offset >= limit:
             return ReadResult(None, offset)
         self._disk.only_cached = not waits
@@ -204,6 +205,14 @@ class ReadableLog:
         """The end offset for a read_committed consumer at this high watermark."""
         return max(self._tail.producers.last_stable_offset(high_watermark), self.log_start_offset)
 
+    def has_open_transaction(self, producer_id: ProducerId, epoch: int) -> bool:
+        """Whether the log holds records of the producer's open transaction in this epoch."""
+        return self._tail.producers.has_open_transaction(producer_id, epoch)
+
+    def marker_offset(self, producer_id: ProducerId) -> Offset:
+        """The offset of the last marker of a producer since the log was opened, or -1."""
+        return self._tail.producers.marker_offset(producer_id)
+
     def aborted_transactions(
         self, start: Offset, end: Offset, *, waits: bool = True
     ) -> tuple[AbortedTxn, ...]:
@@ -214,6 +223,14 @@ class ReadableLog:
         finally:
             self._disk.only_cached = False
 
+    def sequences_from(self, offset: Offset) -> list[ProducerSequence]:
+        """For each producer, its first known batch that reaches `offset` or lies past it."""
+        return self._tail.producers.sequences_from(offset)
+
+    def has_producer(self, producer: ProducerId) -> bool:
+        """Whether the sequence numbers of this producer are known."""
+        return producer in self._tail.producers.entries
+
     def active_producers(self) -> tuple[ActiveProducer, ...]:
         return self._tail.producers.active()
 
@@ -223,6 +240,16 @@ class ReadableLog:
     def latest_epoch(self) -> LeaderEpoch:
         """The newest leader epoch known to this log; -1 when there is none."""
         return self._tail.epochs.latest
+
+    def continues(self, last_epoch: LeaderEpoch, offset: Offset) -> bool:
+        """Whether this log surely agrees with a reader's log that ends with this epoch and offset.
+
+        If not, `epoch_end` shows whether the logs diverge.
+        """
+        tail = self._tail
+        return (
+            last_epoch == tail.epochs.latest and self.log_start_offset <= offset <= tail.end_offset
+        )
 
     @property
     def epoch_starts(self) -> tuple[EpochStart, ...]:
@@ -248,7 +275,7 @@ class ReadableLog:
         """
         epochs, segments = self._tail.epochs, self._tail.segments
         start, end = self.log_start_offset, self.log_end_offset
-        fits = epoch_checks.fit_boundaries(epochs, segments, start, end)
+        fits = epoch_checks.fit_boundaries(epochs, segments, start, end, has_gaps=self.was_cleaned)
         self._epochs_are_checked = True
         if fits:
             return

@@ -17,6 +17,8 @@ class AppendOrigin(Enum):
     """A produce request whose records have already been inspected."""
     COORDINATOR = "coordinator"
     """A group or transaction coordinator: epochs are checked, but sequence numbers are not."""
+    EPOCH_MARKER = "epoch marker"
+    """A transaction marker that raises the producer's epoch (transaction version 2)."""
     RAFT_LEADER = "raft leader"
     """The metadata log: many batches; control records are allowed, and timestamps are kept."""
 
@@ -59,6 +61,14 @@ class AbortedTxn(NamedTuple):
     first_offset: Offset
     last_offset: Offset
     last_stable_offset: Offset
+
+
+class ProducerSequence(NamedTuple):
+    """The first sequence number of a batch, and its producer."""
+
+    producer_id: ProducerId
+    producer_epoch: int
+    base_sequence: int
 
 
 class Damage(NamedTuple):

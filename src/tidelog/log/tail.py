@@ -15,7 +15,13 @@ from tidelog.log.validation.validation import check_whole
 from tidelog.model.disk import Disk, File
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_TIMESTAMP, LeaderEpoch, Millis, Offset
-from tidelog.protocol.records.batch import BatchHeader, patch, read_header, stamp_append_time
+from tidelog.protocol.records.batch import (
+    LOG_OVERHEAD,
+    BatchHeader,
+    patch,
+    read_header,
+    stamp_append_time,
+)
 
 
 class LogTail:
@@ -124,15 +130,17 @@ class LogTail:
             return checked
         base_offset = end = self.end_offset
         found = []
+        is_checked = origin is not AppendOrigin.RAFT_LEADER
         for position, header in checked:
-            if origin is AppendOrigin.COORDINATOR and header.size > self.config.largest_batch:
+            if is_checked and header.size > self.config.largest_batch:
                 return AppendRefused(
                     ErrorCode.message_too_large,
                     f"The record batch size is {header.size} bytes, "
                     f"which exceeds the maximum of {self.config.largest_batch}",
                 )
-            if origin is AppendOrigin.COORDINATOR and header.producer_id >= 0:
-                refused = self._refusal(header, batches[position : position + header.size])
+            if is_checked and header.producer_id >= 0:
+                batch = batches[position : position + header.size]
+                refused = self._refusal(header, batch, origin)
                 if refused is not None:
                     return refused
             patch(batches, position, end, leader_epoch)
@@ -141,7 +149,9 @@ class LogTail:
         self.append_all(batches, found, now)
         return Appended(base_offset, end - 1, NO_TIMESTAMP)
 
-    def _refusal(self, header: BatchHeader, batch: memoryview) -> AppendRefused | None:
+    def _refusal(
+        self, header: BatchHeader, batch: memoryview, origin: AppendOrigin
+    ) -> AppendRefused | None:
         """The refusal of a coordinator's batch; None if it is valid.
 
         Producer and coordinator epochs are checked, but sequence numbers are not.
@@ -149,7 +159,10 @@ class LogTail:
         if not header.is_control:
             return self.producers.refusal(header, check_sequence=False)
         marker = read_marker(batch)
-        return None if marker is None else self.producers.marker_refusal(header, marker)
+        if marker is None:
+            return None
+        raises_epoch = origin is AppendOrigin.EPOCH_MARKER
+        return self.producers.marker_refusal(header, marker, raises_epoch=raises_epoch)
 
     def append_all(
         self, batches: memoryview, found: list[tuple[int, BatchHeader]], now: Millis
@@ -160,7 +173,8 @@ class LogTail:
         start = end = 0
         run: list[tuple[int, BatchHeader]] = []
         for position, header in found:
-            size, last_offset = header.size, header.last_offset
+            size = LOG_OVERHEAD + header.length
+            last_offset = header.base_offset + header.last_offset_delta
             if self._rolling.is_due(
                 self.segments.active, end - start, size, last_offset, header.max_timestamp, now
             ):
@@ -177,7 +191,8 @@ class LogTail:
         if not run:
             return
         segment, epochs, producers = self.segments.active, self.epochs, self.producers
-        self.write_pending_files()
+        if self._metadata is not None:
+            self.write_pending_files()
         for _, header in run:
             if header.leader_epoch == epochs.latest:
                 continue
@@ -192,7 +207,7 @@ class LogTail:
         shift = segment.append(batches) - start
         interval = self.config.index_interval_bytes
         for position, header in run:
-            base_offset, size = header.base_offset, header.size
+            base_offset, size = header.base_offset, LOG_OVERHEAD + header.length
             last_offset = base_offset + header.last_offset_delta
             segment.note(
                 base_offset, last_offset, header.max_timestamp, position + shift, size, interval

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+from tidelog.model.authentication import Authenticate, BeginAuthentication
 from tidelog.model.disk import FileSlice
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import (
@@ -26,6 +27,7 @@ from tidelog.model.ids import (
     TopicPartition,
 )
 from tidelog.model.jobs import AnyJob
+from tidelog.model.share_effects import ShareEffect
 from tidelog.model.watches import PartitionWatch, SessionWatch
 
 # -- Produce ---------------------------------------------------------------------------------------
@@ -53,6 +55,51 @@ class AppendBatches:
 
     appends: list[PartitionAppend]
     acks: int
+    timeout_ms: int
+
+
+@dataclass(slots=True)
+class AppendInTransaction:
+    """Append as leader, once the transaction is verified (KIP-890). -> as for `AppendBatches`"""
+
+    transactional_id: str
+    appends: list[PartitionAppend]
+    acks: int
+    timeout_ms: int
+    adds: bool
+    """Whether to add the partitions to the transaction (transaction version 2)."""
+    names_abortable: bool
+    """Whether the client knows the error TRANSACTION_ABORTABLE."""
+
+
+@dataclass(slots=True)
+class JoinTransaction:
+    """Verify that a partition of this leader is in a transaction, or add it. -> ErrorCode"""
+
+    transactional_id: str
+    producer_id: ProducerId
+    epoch: int
+    partition: TopicPartition
+    adds: bool
+
+
+class MarkerWrite(NamedTuple):
+    """A marker that ends a producer's transaction in one partition."""
+
+    partition: TopicPartition
+    producer_id: ProducerId
+    epoch: int
+    commits: bool
+    coordinator_epoch: LeaderEpoch
+    raises_epoch: bool
+    """Whether the epoch is higher than that of the transaction's records (transaction version 2)"""
+
+
+@dataclass(slots=True)
+class WriteMarkers:
+    """Append markers as leader. -> list[ErrorCode], in order, once they are committed."""
+
+    markers: list[MarkerWrite]
     timeout_ms: int
 
 
@@ -268,6 +315,8 @@ class ChangeMetadata:
     """
 
     request: Any
+    is_brokers_own: bool = False
+    """Whether the broker needs the change itself, so that the client's rights do not matter."""
 
 
 @dataclass(slots=True)
@@ -297,17 +346,20 @@ class FetchMetadata:
 
 @dataclass(slots=True)
 class Coordinate:
-    """Pass a request to the coordinator of a group. -> the response, once it is available."""
+    """Pass a request to the coordinator of a key. -> the response, once it is available."""
 
-    group_id: str
+    key: str
     request: Any
+    topic: str = "__consumer_offsets"
+    """The internal topic in which the coordinator keeps its state."""
 
 
 @dataclass(slots=True)
 class CoordinateAll:
-    """Pass a request to every group coordinator on this node. -> the list of responses."""
+    """Pass a request to every coordinator of a topic on this node. -> the list of responses."""
 
     request: Any
+    topic: str = "__consumer_offsets"
 
 
 # -- Background jobs -------------------------------------------------------------------------------
@@ -322,6 +374,9 @@ class RunJob:
 
 Effect: TypeAlias = (
     AppendBatches
+    | AppendInTransaction
+    | JoinTransaction
+    | WriteMarkers
     | FetchBatches
     | FindOffsets
     | FindEpochEnds
@@ -335,6 +390,9 @@ Effect: TypeAlias = (
     | FetchMetadata
     | Coordinate
     | CoordinateAll
+    | BeginAuthentication
+    | Authenticate
+    | ShareEffect
     | RunJob
     | Pause
 )

@@ -34,6 +34,8 @@ class Work(Enum):
     """Work that needs the processor and reads little. A request waits for its result."""
     LOAD = "load"
     """Work that may take seconds. Requests that depend on it get a retriable error."""
+    CLEAN = "clean"
+    """Compaction. No request waits for it."""
 
 
 class Job(Protocol[T_co]):

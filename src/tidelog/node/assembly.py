@@ -27,6 +27,7 @@ from tidelog.node.controller.client import ControllerClient
 from tidelog.node.controller.registration import ControllerRegistration
 from tidelog.node.events.replication_events import ReplicationEvents
 from tidelog.node.jobs import Jobs
+from tidelog.node.login import peer_logins
 from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.metadata.metadata_log import MetadataLog, UnusableMetadata
 from tidelog.node.metadata.metadata_opening import open_metadata, open_metadata_log
@@ -37,6 +38,8 @@ from tidelog.node.quorum.network import QuorumNetwork
 from tidelog.node.quorum.quorum import Quorum
 from tidelog.node.quorum.voter_changes import Myself, VoterChanges
 from tidelog.node.ready import ReadyQueue
+from tidelog.node.requests.authentication import Authentication
+from tidelog.node.requests.authorizing import Authorizing
 from tidelog.node.requests.connection_limiting import ConnectionLimiting
 from tidelog.node.requests.context import RequestContext
 from tidelog.node.requests.executors import executors
@@ -68,6 +71,7 @@ class NodeParts:
     broker: Broker
     slices: Slices
     requests: Requests
+    authentication: Authentication
 
 
 def build_node(
@@ -102,14 +106,16 @@ def build_node(
     registration = ControllerRegistration(settings, dice.uuid(), controller.submit)
     broker, subscribers = build_broker(basics, controller, own.meta.cluster_id, events)
     current.subscribe(
+        Authorizing(settings, context).image_changed,
         ConnectionLimiting(settings, ports.emit).image_changed,
         registration.image_changed,
         *(subscribers if settings.is_broker else ()),
     )
     slices = Slices(clock, basics.ready)
+    authentication = Authentication(settings, clock, dice, current)
     requests = Requests(
         context,
-        executors(broker, quorum, basics.jobs, slices, controller.change_metadata),
+        executors(broker, quorum, basics.jobs, slices, authentication, controller.change_metadata),
         events.counters,
         slices,
         basics.ready,
@@ -125,6 +131,7 @@ def build_node(
         broker,
         slices,
         requests,
+        authentication,
     )
 
 
@@ -136,7 +143,7 @@ def _basics(
     ports: NodePorts,
 ) -> Basics:
     clock, ready = Clock(now), ReadyQueue(OSError, UnusableMetadata)
-    jobs, peers = Jobs(ports.emit, clock), Peers(clock, ready, ports.emit)
+    jobs, peers = Jobs(ports.emit, clock), Peers(clock, ready, ports.emit, peer_logins(settings))
     storage = Storage(directories)
     failed = FailedDirectories(clock, storage, settings.log_dirs, home(settings), ports.stop)
     storage.on_failure = failed.directory_failed

@@ -19,9 +19,13 @@ from tidelog.node.partitions.fetches import Fetches
 from tidelog.node.partitions.offset_queries import OffsetQueries
 from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.queries import Queries
+from tidelog.node.shares.share_fetches import ShareFetches
+from tidelog.node.storage.cleaning import LogCleaner
 from tidelog.node.storage.housekeeping import Housekeeping
 from tidelog.node.storage.storage import Storage
 from tidelog.node.storage.topic_history import TopicHistory
+from tidelog.node.transactions.marker_writes import MarkerWrites
+from tidelog.node.transactions.transactional_appends import TransactionalAppends
 
 
 @dataclass(slots=True, eq=False)
@@ -33,19 +37,24 @@ class Broker:
     partitions: Partitions
     fetches: Fetches
     coordinators: Coordinators
+    transactional_appends: TransactionalAppends
+    marker_writes: MarkerWrites
     lifecycle: Lifecycle
     recently_fenced: RecentlyFencedBrokers
     assignments: Assignments
     housekeeping: Housekeeping
+    cleaner: LogCleaner
     queries: Queries
     offset_queries: OffsetQueries
     deletions: Deletions
     replica_states: ReplicaStates
+    share_fetches: ShareFetches
     past: TopicHistory = field(default_factory=TopicHistory)
     _has_begun: bool = False
 
     def start(self) -> None:
         self.housekeeping.start()
+        self.cleaner.start()
         self.lifecycle.register()
         self.replica_states.start()
 
@@ -79,5 +88,6 @@ class Broker:
 
     def close(self) -> None:
         """Shut down cleanly: end the work of all coordinators and close every log."""
+        self.cleaner.close()
         self.coordinators.resign_all()
         self.storage.close(self.partitions, self.lifecycle.epoch_in(self.current.image))

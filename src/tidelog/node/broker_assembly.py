@@ -9,7 +9,7 @@ from tidelog.node.controller.broker_lifecycle import Lifecycle
 from tidelog.node.controller.client import ControllerClient
 from tidelog.node.controller.directory_reports import DirectoryReports
 from tidelog.node.controller.recently_fenced import RecentlyFencedBrokers
-from tidelog.node.coordinators.coordinators import Coordinators
+from tidelog.node.coordinators.assembly import build_coordinators
 from tidelog.node.events.replica_states import ReplicaStates
 from tidelog.node.events.replication_events import ReplicationEvents
 from tidelog.node.followers.fetchers import Fetchers
@@ -27,9 +27,15 @@ from tidelog.node.partitions.queries import Queries
 from tidelog.node.partitions.read_replicas import ReadReplicas
 from tidelog.node.partitions.replica_host import HostParts, ReplicaHost
 from tidelog.node.partitions.throttles import Throttles
+from tidelog.node.shares.led_shares import LedShares
+from tidelog.node.shares.share_fetches import ShareFetches
+from tidelog.node.shares.share_state_client import ShareStateClient
+from tidelog.node.storage.cleaning import LogCleaner
 from tidelog.node.storage.housekeeping import Housekeeping
 from tidelog.node.storage.replica_moves import ReplicaMoves
 from tidelog.node.storage.verification import Verification
+from tidelog.node.transactions.assembly import build_transactional_appends
+from tidelog.node.transactions.marker_writes import MarkerWrites
 
 
 def build_broker(
@@ -44,6 +50,8 @@ def build_broker(
     return broker, (
         leading.throttles.image_changed,
         broker.image_changed,
+        broker.coordinators.image_changed,
+        broker.share_fetches.shares.image_changed,
         broker.settle_deletions,
         broker.lifecycle.image_changed,
         leading.recently_fenced.image_changed,
@@ -74,9 +82,7 @@ def _leading_parts(
         throttles,
         AppendChecks(basics.jobs, basics.ports.hold),
     )
-    coordinators = Coordinators(
-        settings, basics.dice, clock, basics.ready, partitions, current, basics.jobs
-    )
+    coordinators = build_coordinators(basics, controller, partitions)
     lifecycle = _lifecycle(basics, controller, cluster_id)
     recently_fenced = RecentlyFencedBrokers(clock, current)
     fetchers = Fetchers(
@@ -137,6 +143,27 @@ def _directory_reports(
     )
 
 
+def _share_fetches(basics: Basics, fetches: Fetches, offset_queries: OffsetQueries) -> ShareFetches:
+    settings, clock = basics.settings, basics.clock
+    client = ShareStateClient(
+        settings.inter_broker_listener_name, clock, basics.peers, basics.current
+    )
+    shares = LedShares(settings, clock, fetches.partitions, offset_queries, client)
+    return ShareFetches(clock, fetches, shares)
+
+
+def _replica_moves(basics: Basics, parts: HostParts) -> ReplicaMoves:
+    return ReplicaMoves(
+        basics.clock,
+        basics.storage,
+        parts.partitions,
+        basics.jobs,
+        basics.settings.log_dirs,
+        parts.directory_reports.report,
+        basics.failed_directories.directory_failed,
+    )
+
+
 def _broker(
     basics: Basics, leading: _LeadingParts, host: ReplicaHost, events: ReplicationEvents
 ) -> Broker:
@@ -166,28 +193,28 @@ def _broker(
         assignments.damage_found,
         verification.add,
     )
-    moves = ReplicaMoves(
-        clock,
-        storage,
-        partitions,
-        jobs,
-        settings.log_dirs,
-        parts.directory_reports.report,
-        failed.directory_failed,
-    )
+    moves = _replica_moves(basics, parts)
     cold_reads = ColdReads(jobs)
+    fetches = Fetches(partitions, clock, events.counters, cold_reads)
+    offset_queries = OffsetQueries(partitions, failed.partition_failed, jobs, cold_reads)
     return Broker(
         basics.current,
         storage,
         partitions,
-        Fetches(partitions, clock, events.counters, cold_reads),
+        fetches,
         parts.coordinators,
+        build_transactional_appends(basics, partitions),
+        MarkerWrites(clock, partitions, parts.coordinators),
         lifecycle,
         leading.recently_fenced,
         assignments,
         housekeeping,
+        LogCleaner(
+            settings, clock, jobs, storage, partitions, basics.current, failed.partition_failed
+        ),
         Queries(partitions, storage, settings.log_dirs, moves, cold_reads),
-        OffsetQueries(partitions, failed.partition_failed, jobs, cold_reads),
+        offset_queries,
         Deletions(clock, partitions, failed.partition_failed),
         ReplicaStates(settings, clock, partitions, events.record),
+        _share_fetches(basics, fetches, offset_queries),
     )

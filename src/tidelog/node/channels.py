@@ -22,8 +22,11 @@ def broker_endpoint(image: ClusterImage, broker: NodeId, listener: str) -> Endpo
 
 
 class Channels(Generic[Key]):
-    def __init__(self, peers: Peers, answer_bytes: int = ANSWER_BYTES) -> None:
+    def __init__(
+        self, peers: Peers, answer_bytes: int = ANSWER_BYTES, *, are_controllers: bool = False
+    ) -> None:
         self._peers = peers
+        self._login = peers.logins.to_controllers if are_controllers else peers.logins.to_brokers
         self._answer_bytes = answer_bytes
         self._by_key: dict[Key, tuple[Address, Channel]] = {}
 
@@ -41,7 +44,7 @@ class Channels(Generic[Key]):
     ) -> Channel:
         """Close the channel of this key, if there is one, and open a new one."""
         self.close(key)
-        channel = self._peers.channel(*address, refused, self._answer_bytes)
+        channel = self._peers.channel(*address, refused, self._answer_bytes, self._login)
         self._by_key[key] = (address, channel)
         return channel
 

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
-from tidelog.api.listeners import listener_kind
+from tidelog.api.listeners import ListenerKind, listener_kind
 from tidelog.api.registry import served
 from tidelog.config.settings import BrokerSettings
 from tidelog.controller.image.image import ClusterImage
@@ -64,10 +64,14 @@ class Node:
         self._sessions: dict[ConnId, ClientSession] = {}
         self._is_stopping = False
         self._has_resigned = False
+        # This is the list's own method, because every response calls it.
+        self._emit: Callable[[Outbound], None] = self._outbound.append
         ports = NodePorts(self._emit, self._fail, self._hold, self)
         parts = build_node(settings, disks, dice, now, ports)
         self._clock = parts.basics.clock
         self._timers = parts.basics.clock.timers
+        self.next_deadline = parts.basics.clock.timers.next_deadline
+        """Returns the time at which the host must pass a `Ticked` event; None for never."""
         self._ready = parts.basics.ready
         self._jobs = parts.basics.jobs
         self._peers = parts.basics.peers
@@ -81,6 +85,7 @@ class Node:
         self._active_controller = parts.active_controller
         self._broker = parts.broker
         self._requests = parts.requests
+        self._authentication = parts.authentication
         self.in_work = parts.slices.in_work
         self._begin_no_more = parts.slices.begin_no_more
 
@@ -112,6 +117,7 @@ class Node:
             held, sessions = self._broker.partitions, len(self._context.fetch_sessions)
             offline, strays = len(held.offline), self._storage.strays
             found += metrics.of_broker(held, self.image, offline, strays, sessions, counters)
+            found += self._broker.cleaner.metrics()
         if self._settings.is_controller:
             found += metrics.of_controller(self.image, self.is_active_controller, counters)
         return found
@@ -145,15 +151,18 @@ class Node:
             # Failures of partition logs are handled elsewhere, so this error comes from another
             # file.
             self._fail(f"{failed_part(failure)} has failed: {reason_of(failure)}")
-        outbound, self._outbound = self._outbound, []
+        outbound = self._outbound[:]
+        self._outbound.clear()
         return outbound
 
     def _apply(self, event: Event) -> None:
         match event:
-            case FrameReceived() if event.conn >= 0:
+            case FrameReceived() if event.conn < 0:
+                self._peers.handle(event)
+            case FrameReceived():
                 session = self._sessions.get(event.conn)
                 if session is not None and not session.is_closed:
-                    if session.is_busy:
+                    if session.in_work:
                         self._broker.fetches.answer_follower_fetches(event.conn)
                     self._requests.received(session, event.frame)
             case Ran():
@@ -165,24 +174,31 @@ class Node:
             case Ticked():
                 raise AssertionError("`handle` fires the timers")
             case Connected():
-                apis = served(listener_kind(event.listener, self._settings))
-                self._sessions[event.conn] = ClientSession(
-                    event.conn, event.peer, event.listener, apis, self._emit
+                kind = listener_kind(event.listener, self._settings)
+                apis = served(kind, is_guarded=self._context.authorizer is not None)
+                self._sessions[event.conn] = session = ClientSession(
+                    event.conn,
+                    event.peer,
+                    event.listener,
+                    apis,
+                    self._emit,
+                    is_controllers=kind is ListenerKind.CONTROLLER,
                 )
+                self._authentication.opened(session)
             case Disconnected() if event.conn >= 0:
                 session = self._sessions.pop(event.conn, None)
                 if session is not None:
                     session.is_closed = True
                     self._broker.fetches.connection_lost(event.conn)
                     self._broker.offset_queries.connection_lost(event.conn)
+                    ended = self._context.share_sessions.connection_lost(event.conn)
+                    self._broker.share_fetches.connection_lost(event.conn, ended)
                     self._active_controller.connection_lost(event.conn)
-            case FrameReceived() | Disconnected() | PeerConnected() | ConnectFailed():
+                    self._authentication.closed(event.conn)
+            case Disconnected() | PeerConnected() | ConnectFailed():
                 self._peers.handle(event)
             case _:
                 assert_never(event)
-
-    def next_deadline(self) -> Millis | None:
-        return self._timers.next_deadline()
 
     def shutdown(self, now: Millis) -> list[Outbound]:
         """Move this node's leaderships to other brokers, close every log, then stop."""
@@ -263,9 +279,7 @@ class Node:
         self._is_stopping = True
         self._emit(Stop(1, reason))
 
-    def _emit(self, outbound: Outbound) -> None:
-        self._outbound.append(outbound)
-
     def _take_outbound(self) -> list[Outbound]:
-        outbound, self._outbound = self._outbound, []
+        outbound = self._outbound[:]
+        self._outbound.clear()
         return outbound

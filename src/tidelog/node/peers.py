@@ -6,6 +6,7 @@ used, and again after its connection is lost. If a connection is refused, no pro
 address, and the channel calls `refused`.
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
@@ -15,10 +16,13 @@ from tidelog.model.events import ConnectFailed, Disconnected, FrameReceived, Pee
 from tidelog.model.ids import ConnId, Millis
 from tidelog.model.outbound import Chunk, CloseConnection, Connect, Outbound, Send
 from tidelog.node.clock import Clock
+from tidelog.node.login import NO_LOGINS, LoginSteps, PeerLogin, PeerLogins
 from tidelog.node.ready import ReadyQueue
 from tidelog.node.timers import Timer
 from tidelog.protocol.malformed import MalformedMessage
 from tidelog.protocol.messages.messages import correlation_id_of, decode_response, encode_request
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,11 @@ class Channel:
         port: int,
         refused: Callable[[], None],
         answer_bytes: int,
+        login: PeerLogin | None = None,
     ) -> None:
+        self._login = login
+        self._login_steps: LoginSteps | None = None
+        """The exchange with which this node authenticates, while it is not finished."""
         self._peers = peers
         self._host = host
         self._port = port
@@ -142,6 +150,29 @@ class Channel:
     # -- called by the host ------------------------------------------------------------------------
 
     def connected(self) -> None:
+        if self._login is not None:
+            self._login_steps = self._login.steps()
+            self._send_login(next(self._login_steps))
+            return
+        self._established()
+
+    def _send_login(self, frame: bytes) -> None:
+        assert self._conn is not None
+        self._peers.emit(Send(self._conn, [frame]))
+
+    def _logged_in(self, frame: memoryview) -> None:
+        """Continue the login; the requests that wait are sent when it has succeeded."""
+        assert self._login_steps is not None
+        try:
+            self._send_login(self._login_steps.send(frame))
+        except StopIteration:
+            self._login_steps = None
+            self._established()
+        except MalformedMessage as refused:
+            log.warning("cannot log in to %s:%d: %s", self._host, self._port, refused)
+            self.refuse(refused)
+
+    def _established(self) -> None:
         self._is_connected = True
         self._connected_at = self._peers.clock.now
         if self._is_probe:
@@ -173,6 +204,9 @@ class Channel:
             self._connect()
 
     def received(self, frame: memoryview) -> None:
+        if self._login_steps is not None:
+            self._logged_in(frame)
+            return
         try:
             pending = self._pending.pop(correlation_id_of(frame), None)
         except MalformedMessage as malformed:
@@ -234,7 +268,7 @@ class Channel:
     def _lose(self, why: Unanswered) -> None:
         if self._conn is not None:
             self._peers.forget(self._conn)
-        self._conn, self._is_connected = None, False
+        self._conn, self._is_connected, self._login_steps = None, False, None
         if self._timer is not None:
             self._timer.cancel()
             self._timer, self._look_at = None, _NEVER
@@ -251,7 +285,10 @@ class Peers:
         clock: Clock,
         ready: ReadyQueue,
         emit: Callable[[Outbound], None],
+        logins: PeerLogins = NO_LOGINS,
     ) -> None:
+        self.logins = logins
+        """How this node authenticates to brokers and to controllers."""
         self.clock = clock
         self.timers = clock.timers
         self.ready = ready
@@ -265,15 +302,16 @@ class Peers:
         port: int,
         refused: Callable[[], None] = ignore_refusal,
         answer_bytes: int = ANSWER_BYTES,
+        login: PeerLogin | None = None,
     ) -> Channel:
-        return Channel(self, host, port, refused, answer_bytes)
+        return Channel(self, host, port, refused, answer_bytes, login)
 
     def find(self, conn: ConnId) -> Channel | None:
         return self._channels.get(conn)
 
     def handle(self, event: FrameReceived | Disconnected | PeerConnected | ConnectFailed) -> None:
         """Handle an event of an outgoing connection."""
-        channel = self.find(event.conn)
+        channel = self._channels.get(event.conn)
         if channel is None:
             return  # closed in the meantime
         match event:

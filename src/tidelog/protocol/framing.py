@@ -128,8 +128,11 @@ class FrameSplitter:
 
     def feed(self, data: memoryview) -> list[memoryview]:
         """The frames that these bytes complete, in order; remaining bytes are copied and kept."""
-        frames: list[memoryview] = []
         position, end = 0, len(data)
+        is_between = self._size < 0 and not self._head
+        if is_between and end >= 4 and _LENGTH.unpack_from(data)[0] == end - 4 <= self._max_size:
+            return [data[4:]]  # most reads return one whole frame
+        frames: list[memoryview] = []
         if self._size >= 0:
             position = min(self._size - self.filled, end)
             self._keep(data[:position])

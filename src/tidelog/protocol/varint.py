@@ -48,13 +48,14 @@ def read_varlong(buffer: Buffer, position: int) -> tuple[int, int]:
     return (raw >> 1) ^ -(raw & 1), position
 
 
-_SHORT = tuple(bytes((value,)) for value in range(0x80))
+SHORT = tuple(bytes((value,)) for value in range(0x80))
+"""The encodings of one byte, for encoders that are too busy for a call of `uvarint`."""
 
 
 def uvarint(value: int) -> bytes:
     assert value >= 0
     if value < 0x80:
-        return _SHORT[value]
+        return SHORT[value]
     if value < 0x4000:
         return bytes((value & 0x7F | 0x80, value >> 7))
     encoded = bytearray()

@@ -5,10 +5,19 @@ within the rate again. At most one second's worth of unused bytes is saved, so n
 follows a pause.
 """
 
+from typing import NamedTuple
+
 from tidelog.model.ids import Millis
 
 NO_LIMIT = (1 << 63) - 1
 _MILLIS = 1_000
+
+
+class Throttling(NamedTuple):
+    """Whether the topic's configuration throttles a replica as leader, and as follower."""
+
+    as_leader: bool = False
+    as_follower: bool = False
 
 
 class Throttle:

@@ -10,9 +10,9 @@ from tidelog.model.jobs import AnyJob, Work
 from tidelog.model.outbound import Run
 from tidelog.runtime.workers import Workers
 
-THREADS = {Work.FLUSH: 4, Work.READ: 4, Work.COMPUTE: 1, Work.LOAD: 1}
-"""The number of threads per kind of work. COMPUTE and LOAD have one thread, because a second thread
-would only take interpreter time from the node.
+THREADS = {Work.FLUSH: 4, Work.READ: 4, Work.COMPUTE: 1, Work.LOAD: 1, Work.CLEAN: 1}
+"""The number of threads per kind of work. COMPUTE, LOAD and CLEAN have one thread, because a second
+thread would only take interpreter time from the node.
 """
 
 log = logging.getLogger(__name__)

@@ -158,7 +158,7 @@ class Host:
             self.connections.share_sending(len(ready))
         last: list[tuple[Connection, int]] = []
         for fd, mask in ready:
-            conn = self.connections.at(fd)
+            conn = self.connections.by_fd.get(fd)
             if conn is not None:
                 is_late = self._is_crowded and self._now - now >= SHARED_MS
                 if is_late or conn.costly_until > now:
@@ -227,10 +227,10 @@ class Host:
         """Send responses and report ended connections to the node, until nothing is left to do."""
         while True:
             self.connections.send_answers()
+            if not self.connections.events and not self._failed_to_connect:
+                return
             events = self.connections.take_events()
             failed, self._failed_to_connect = self._failed_to_connect, []
-            if not events and not failed:
-                return
             self._acceptor.resume()
             for event in (*events, *failed):
                 self._handle(event)

@@ -9,10 +9,10 @@ from inspect import Parameter, signature
 from typing import Any, NamedTuple
 
 from tidelog.config.broker_keys import BROKER_KEYS
-from tidelog.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES, WARNED_KEYS
+from tidelog.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES
 from tidelog.config.topic_keys import TOPIC_KEYS
 
-PROPERTIES = frozenset({*BROKER_KEYS, *IGNORED_KEYS, *WARNED_KEYS, "broker.id"})
+PROPERTIES = frozenset({*BROKER_KEYS, *IGNORED_KEYS, "broker.id"})
 """The broker properties of Kafka and of Tidelog."""
 
 TOPIC_CONFIGS = frozenset(key.replace(".", "_") for key in TOPIC_KEYS)

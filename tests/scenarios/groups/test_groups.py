@@ -22,8 +22,8 @@ from tests.unit.coordination.group_client import (
     syncing,
 )
 
-from tidelog.coordination.effects import ClientInfo
 from tidelog.coordination.records import OffsetCommitKey, decode_key, decode_value
+from tidelog.coordination.runtime.decision import ClientInfo
 from tidelog.model.errors import ErrorCode
 
 HERE = Path(__file__).parent
@@ -102,11 +102,17 @@ class Storyteller:
         self.coordinator.writes_succeed = words != ["held"]
 
     def do_write(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
-        self.coordinator.settle(ErrorCode[words[0]] if words else ErrorCode.none)
+        if not words:
+            self.coordinator.commit_next()
+            return
+        # The records stay in the log, and later records are committed together with them. A
+        # transcript shows only writes that succeed, so it leaves them out.
+        self.coordinator.unwritten.pop()
+        self.coordinator.fail_to_commit(ErrorCode[words[0]])
 
     def do_fail(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
         assert words == ["over"]
-        self.coordinator.carry_out(self.coordinator.shard.abandon())
+        self.coordinator.resign()
         self.shown = self.answer_lines()
         self.coordinator = self.coordinator.successor()
 

@@ -7,11 +7,14 @@ from typing import Any
 from kio.serial import entity_writer
 from tests.unit.api.support import TOPIC_ID, request
 
+from tidelog.api.groups.internal_topics import SHARE_GROUP_STATE
 from tidelog.api.handler import Disconnect, Encoded
 from tidelog.api.listeners import ListenerKind
 from tidelog.api.registry import Api
 from tidelog.coordination.groups.replies import refusal
-from tidelog.model import effects
+from tidelog.coordination.share_state import share_messages
+from tidelog.coordination.transactions.requests import refused
+from tidelog.model import authentication, effects, share_effects
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages import messages
 from tidelog.protocol.messages.canonical import canonical_response
@@ -60,11 +63,35 @@ RESULTS: dict[type, Callable[[Any, int], Any]] = {
     effects.MoveReplicas: lambda e, v: [ErrorCode.none] * len(e.moves),
     effects.AwaitElections: lambda e, v: (),
     effects.ChangeMetadata: lambda e, v: _decided(e.request),
+    authentication.BeginAuthentication: lambda e, v: (ErrorCode.illegal_sasl_state, ()),
+    authentication.Authenticate: lambda e, v: authentication.SaslAnswer(
+        ErrorCode.illegal_sasl_state
+    ),
     effects.AskQuorum: lambda e, v: minimal(canonical_response(e.request.__api_key__)),
-    effects.Coordinate: lambda e, v: refusal(e.request, ErrorCode.not_coordinator, v),
-    effects.CoordinateAll: lambda e, v: [refusal(e.request, ErrorCode.not_coordinator, v)],
+    effects.AppendInTransaction: lambda e, v: (
+        [effects.AppendResult(ErrorCode.none)] * len(e.appends)
+    ),
+    effects.WriteMarkers: lambda e, v: [ErrorCode.none] * len(e.markers),
+    effects.Coordinate: lambda e, v: _refused(e, v),
+    effects.CoordinateAll: lambda e, v: [_refused(e, v)],
+    share_effects.AcquireRecords: lambda e, v: (
+        [share_effects.RecordsAcquired(ErrorCode.none)] * len(e.partitions)
+    ),
+    share_effects.AcknowledgeRecords: lambda e, v: (
+        [share_effects.RecordsAcknowledged(ErrorCode.none)] * len(e.acknowledgements)
+    ),
+    share_effects.ReleaseRecords: lambda e, v: None,
 }
 """For each type of effect, the result that a node without data gives in this version."""
+
+
+def _refused(effect: effects.Coordinate | effects.CoordinateAll, version: int) -> Any:
+    error = ErrorCode.not_coordinator
+    if effect.topic == "__transaction_state":
+        return refused(effect.request, error)
+    if effect.topic == SHARE_GROUP_STATE:
+        return share_messages.refused(effect.request, error)
+    return refusal(effect.request, error, version)
 
 
 def _decided(message: Any) -> Any:

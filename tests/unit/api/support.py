@@ -8,6 +8,7 @@ from uuid import UUID
 from tidelog.api.handler import Encoded, Handling, Request
 from tidelog.api.records.fetch_sessions import FetchSessions
 from tidelog.api.records.producer_ids import ProducerIdBlocks
+from tidelog.api.records.share_sessions import ShareSessions
 from tidelog.config.settings import BrokerSettings
 from tidelog.controller.image.image import (
     BrokerImage,
@@ -24,6 +25,7 @@ from tidelog.protocol.messages.canonical import canonical_request, canonical_res
 from tidelog.protocol.messages.reader import decode
 from tidelog.protocol.messages.schema import fields_of, response_class
 from tidelog.protocol.messages.versions import lift
+from tidelog.security.principal import ANONYMOUS
 
 CLUSTER_ID = "q1Sh-9_ISia_zwGINzRvyQ"
 TOPIC_ID = UUID(int=0xAB)
@@ -130,6 +132,9 @@ def request(message: Any, version: int = 99, **changes: Any) -> Request:
         fetch_sessions=FetchSessions(10, CountingDice()),
         producer_ids=ProducerIdBlocks(),
         quorum=QuorumAt(leader=1),
+        principal=ANONYMOUS,
+        authorizer=None,
+        share_sessions=ShareSessions(10),
     )
     return replace(made, **changes)
 

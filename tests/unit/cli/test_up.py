@@ -31,8 +31,8 @@ def test_listening_for_other_machines_is_warned_of(capsys: pytest.CaptureFixture
     assert capsys.readouterr().err == ""
     check_hosts("0.0.0.0", "broker.example")
     assert capsys.readouterr().err == (
-        "tidelog: WARNING: there is no security yet, so everyone who can reach broker.example can "
-        "read, change and delete all data of this cluster.\n"
+        "tidelog: WARNING: this cluster asks for no password, so everyone who can reach "
+        "broker.example can read, change and delete all data of this cluster.\n"
     )
     with pytest.raises(click.UsageError):
         check_hosts("10.0.0.7:9092,", None)

@@ -46,7 +46,7 @@ def test_defaults_are_kafkas() -> None:
 
 
 def test_every_plain_field_is_a_key_with_underscores() -> None:
-    structured = {"is_broker", "is_controller", "raw", "warnings"}
+    structured = {"is_broker", "is_controller", "raw", "warnings", "security_protocols"}
     for field in dataclasses.fields(BrokerSettings):
         if field.name not in structured:
             assert field.name.replace("_", ".") in BROKER_KEYS, field.name
@@ -112,14 +112,10 @@ def test_unknown_keys_have_warnings_and_ignored_keys_have_none() -> None:
             "ssl.keystore.location": "x",
             "listener.name.plaintext.x": "y",
             "no.such.key": "1",
-            "authorizer.class.name": "org.example.Authorizer",
         }
     )
 
-    assert settings.warnings == (
-        "no.such.key: this key is not known and has no effect",
-        "authorizer.class.name: there is no authorization yet, so every client may do everything",
-    )
+    assert settings.warnings == ("no.such.key: this key is not known and has no effect",)
     assert settings.raw["num.io.threads"] == "8"
 
 
@@ -170,8 +166,8 @@ def test_unknown_keys_have_warnings_and_ignored_keys_have_none() -> None:
         ),
         (
             {"listeners": "SSL://:1,CONTROLLER://:2"},
-            "listeners: SSL asks for encryption or authentication, "
-            "and only PLAINTEXT is available yet",
+            "listeners: SSL asks for encryption, and only PLAINTEXT and SASL_PLAINTEXT are "
+            "available yet",
         ),
         (
             {"listener.security.protocol.map": "PLAINTEXT"},
@@ -250,3 +246,55 @@ def test_a_broker_does_not_listen_on_the_controllers_listener() -> None:
     assert problem({"advertised.listeners": "PLAINTEXT://h:1,SSL://h:2"}, BROKER_ONLY) == (
         "advertised.listeners: each name must also be in listeners"
     )
+
+
+# -- SASL ------------------------------------------------------------------------------------------
+
+_SASL = {
+    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'username="a" password="top-secret" user_a="top-secret";',
+}
+
+
+def test_a_sasl_listener_and_no_password_in_the_text_of_the_settings() -> None:
+    settings = read(_SASL)
+
+    assert settings.security_protocols["PLAINTEXT"] == 2
+    assert "top-secret" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {"sasl.enabled.mechanisms": "GSSAPI"},
+            "sasl.enabled.mechanisms: GSSAPI is not available; use one or more of PLAIN, "
+            "SCRAM-SHA-256, SCRAM-SHA-512",
+        ),
+        (
+            {"sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256"},
+            "sasl.mechanism.inter.broker.protocol: SCRAM-SHA-256 is not available between nodes; "
+            "use PLAIN",
+        ),
+        (
+            {"sasl.jaas.config": "top-secret"},
+            "listener.name.plaintext.plain.sasl.jaas.config: it is not a login module, a control "
+            "flag and options, ended by a semicolon",
+        ),
+        (
+            {"sasl.jaas.config": 'other.Module required user_a="b";'},
+            "listener.name.plaintext.plain.sasl.jaas.config: the login module for PLAIN is "
+            "org.apache.kafka.common.security.plain.PlainLoginModule",
+        ),
+        (
+            {"super.users": "admin"},
+            "super.users: 'admin' is not usable: expected a string in format "
+            "principalType:principalName but got admin",
+        ),
+    ],
+)
+def test_an_invalid_security_setting_is_reported(changes: dict[str, str], sentence: str) -> None:
+    assert problem({**_SASL, **changes}) == sentence

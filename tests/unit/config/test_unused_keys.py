@@ -9,9 +9,9 @@ from tidelog.config.unused_keys import unused_keys_message
     ("names", "message"),
     [
         (
-            ["num.io.threads", "log.cleaner.threads", "background.threads", "node.id"],
+            ["num.io.threads", "remote.fetch.max.wait.ms", "background.threads", "node.id"],
             "these keys of the configuration have no effect here: "
-            "background.threads, num.io.threads; not supported yet: log.cleaner.threads",
+            "background.threads, num.io.threads; not supported yet: remote.fetch.max.wait.ms",
         ),
         (
             ["queued.max.requests"],
@@ -35,7 +35,7 @@ def test_keys_without_effect_are_named(names: list[str], message: str) -> None:
         "max.connections.per.ip",
         "listener.name.plaintext.max.connections",
         "broker.id",
-        # Each of these keys already has its own warning.
+        # This key already has its own warning.
         "no.such.key",
         "authorizer.class.name",
     ],

@@ -45,7 +45,13 @@ def test_a_new_cluster_begins_with_its_features_in_one_transaction() -> None:
     image = apply_all(ClusterImage(), records, len(records) - 1, 1)
 
     assert image.before_transaction is None
-    assert image.features == {"metadata.version": 27, ELR: 1}
+    assert image.features == {
+        "metadata.version": 27,
+        ELR: 1,
+        "group.version": 1,
+        "transaction.version": 2,
+        "share.version": 1,
+    }
     assert image.config(BROKER_RESOURCE, "") == {"min.insync.replicas": "2"}
     half = apply_all(ClusterImage(), records[:-1], len(records) - 2, 1)
     assert half.visible.features == {}
@@ -77,7 +83,9 @@ def test_a_bootstrap_cut_short_is_begun_again() -> None:
 
 def test_nothing_is_offered_that_the_cluster_does_not_begin_with() -> None:
     # The level of kraft.version is in the quorum's log and not in the image.
-    assert set(SUPPORTED_FEATURES) == {"metadata.version", ELR, "kraft.version"}
+    features = {"group.version", "transaction.version", "share.version", "kraft.version"}
+    started = {"metadata.version", ELR, *features}
+    assert set(SUPPORTED_FEATURES) == started
 
 
 # -- UpdateFeatures --------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A group shard under test, with functions that send requests to the shard.
+"""A group coordinator under test, with functions that send requests to it.
 
 The class keeps all answers and writes. It also checks that every ticket (the number of a request)
 is answered at most once.
@@ -24,13 +24,9 @@ from kio.schema.offset_delete.v0.request import (
 from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestAssignment
 
 from tidelog.config.group_settings import GroupSettings
-from tidelog.coordination.effects import (
-    AnswerRequest,
-    AppendRecords,
-    ClientInfo,
-    GroupEffect,
-    LogRecord,
-)
+from tidelog.controller.image.image import ClusterImage
+from tidelog.coordination.groups.machine import GroupMachine
+from tidelog.coordination.groups.shard_state import GroupShardState
 from tidelog.coordination.records import (
     GroupMetadataValue,
     OffsetCommitKey,
@@ -38,8 +34,18 @@ from tidelog.coordination.records import (
     decode_key,
     decode_value,
 )
-from tidelog.coordination.shard import GroupShard
+from tidelog.coordination.runtime.decision import (
+    ClientInfo,
+    CoordinatorRequest,
+    Instant,
+    LogRecord,
+    ProducerIdAndEpoch,
+    RecordOrigin,
+    TicketAnswer,
+)
+from tidelog.coordination.runtime.shard import CoordinatorShard, ShardOutput
 from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Offset
 from tidelog.node.clock import Clock
 from tidelog.protocol.messages.canonical import (
     OffsetCommitRequest,
@@ -141,7 +147,35 @@ def beating(
     )
 
 
+class LogUnderTest:
+    """The partition of a coordinator under test."""
+
+    def __init__(self, records: Sequence[LogRecord]) -> None:
+        self.records = list(records)
+        """The committed records."""
+        self.unwritten: list[tuple[Offset, tuple[LogRecord, ...]]] = []
+        """The batches that are appended but not committed, each with the offset after it."""
+        self.end: Offset = len(records)
+        self.high_watermark: Offset = len(records)
+        self.largest_batch = LARGEST_BATCH
+        self.refuses_with = ErrorCode.none
+
+    def append(
+        self, records: Sequence[LogRecord], producer: ProducerIdAndEpoch | None
+    ) -> Offset | ErrorCode:
+        if self.refuses_with is not ErrorCode.none:
+            return self.refuses_with
+        self.end += len(records)
+        self.unwritten.append((self.end, tuple(records)))
+        return self.end
+
+    def await_commit(self, end: Offset) -> None:
+        """Commits are reported by the test."""
+
+
 class CoordinatorUnderTest:
+    """A coordinator; its writes are committed at once, unless `writes_succeed` is False."""
+
     def __init__(
         self,
         settings: GroupSettings = SETTINGS,
@@ -151,56 +185,90 @@ class CoordinatorUnderTest:
     ) -> None:
         self.settings = settings
         self.dice = CountingDice() if predecessor is None else predecessor.dice
-        self.largest_batch = LARGEST_BATCH
+        self.partition = LogUnderTest(() if predecessor is None else predecessor.log)
         self.wall_clock = Clock(0)
-        self.shard = GroupShard(settings, self.dice, self.wall_clock, lambda: self.largest_batch)
         self.now = 1_000_000 if predecessor is None else predecessor.now
+        self.image = ClusterImage() if predecessor is None else predecessor.image
+        self.state_of_shard = GroupShardState(
+            settings, self.dice, lambda: self.partition.largest_batch
+        )
+        self.machine = GroupMachine(self.state_of_shard)
+        for offset, (key, value) in enumerate(self.log):
+            record = self.machine.decode(key, value)
+            if record is not None:
+                self.machine.replay(record, RecordOrigin(offset))
+        self.shard = CoordinatorShard(
+            self.machine, self.partition, self.partition.end, settings.offsets_commit_timeout_ms
+        )
         self.writes_succeed = writes_succeed
         self.answers: dict[int, Any] = {}
-        self.unwritten: list[AppendRecords] = []
-        self.log: list[LogRecord] = [] if predecessor is None else list(predecessor.log)
         self._tickets = 0
-        for key, value in self.log:
-            self.shard.replay(key, value, self.now)
-        self.carry_out(self.shard.loaded(self.now))
+        self.carry_out(self.shard.start(self.image, self.at))
+
+    @property
+    def log(self) -> list[LogRecord]:
+        """The committed records."""
+        return self.partition.records
+
+    @property
+    def unwritten(self) -> list[tuple[Offset, tuple[LogRecord, ...]]]:
+        return self.partition.unwritten
+
+    @property
+    def at(self) -> Instant:
+        clock = self.wall_clock
+        return Instant(self.now, self.now + clock.ahead_ms, self.now + clock.settled_ms, self.image)
 
     # -- Actions of a node -------------------------------------------------------------------------
 
     def ask(self, request: Any, version: int | None = None, client: ClientInfo = CLIENT) -> int:
         """Send a request, and return its ticket."""
         self._tickets += 1
-        ticket = self._tickets
         version = request.__version__ if version is None else version
-        self.carry_out(self.shard.handle(request, client, version, ticket, self.now))
-        return ticket
+        asked = CoordinatorRequest(request, version, client, self._tickets)
+        self.carry_out(self.shard.handle(asked, self.at))
+        return asked.ticket
 
-    def carry_out(self, effects: Sequence[GroupEffect]) -> None:
-        for effect in effects:
-            if isinstance(effect, AnswerRequest):
-                assert effect.ticket not in self.answers, "answered twice"
-                self.answers[effect.ticket] = effect.response
-            else:
-                self.unwritten.append(effect)
+    def carry_out(self, outputs: Sequence[ShardOutput]) -> None:
+        for output in outputs:
+            assert isinstance(output, TicketAnswer)
+            assert output.ticket not in self.answers, "answered twice"
+            self.answers[output.ticket] = output.response
         if self.writes_succeed:
             self.write_all()
 
     def write_all(self) -> None:
         while self.unwritten:
-            self.settle(ErrorCode.none)
+            self.commit_next()
 
-    def settle(self, error: ErrorCode, index: int = 0) -> None:
-        """Complete one of the outstanding writes with this error code."""
-        write = self.unwritten.pop(index)
-        if error is ErrorCode.none:
-            self.log += write.records
-        self.carry_out(self.shard.written(write.write_id, error, self.now))
+    def commit_next(self) -> None:
+        """Commit the earliest batch that is not committed."""
+        self.partition.high_watermark, records = self.unwritten.pop(0)
+        self.partition.records += records
+        self.carry_out(self.shard.committed(self.at))
+
+    def refuse_writes(self, error: ErrorCode) -> None:
+        """Make the log refuse every append from now on; `ErrorCode.none` ends this."""
+        self.partition.refuses_with = error
+
+    def fail_to_commit(self, error: ErrorCode = ErrorCode.not_enough_replicas_after_append) -> None:
+        """Report that the appended records cannot be committed at present."""
+        self.carry_out(self.shard.not_committed(error, self.at))
+
+    def resign(self) -> None:
+        self.writes_succeed = False
+        self.carry_out(self.shard.resign())
+
+    def image_changed(self, image: ClusterImage) -> None:
+        old, self.image = self.image, image
+        self.carry_out(self.shard.image_changed(old, self.at))
 
     def advance(self, milliseconds: int) -> None:
         """Let time pass, and tick at every deadline, as a node does."""
         end = self.now + milliseconds
         while (due := self.shard.next_deadline()) is not None and due <= end:
             self.now = max(self.now, due)
-            self.carry_out(self.shard.tick(self.now))
+            self.carry_out(self.shard.tick(self.at))
         self.now = end
 
     def successor(self, settings: GroupSettings | None = None) -> "CoordinatorUnderTest":
@@ -341,8 +409,9 @@ class CoordinatorUnderTest:
         return described
 
     def state(self, group: str = GROUP) -> str:
-        state: str = self.describe(group).group_state
-        return state
+        """The state of a group, also if it depends on records that are not committed."""
+        found = self.state_of_shard.groups.get(group)
+        return "Dead" if found is None else found.state_name
 
     def list_groups(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[str]:
         request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(types))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidelog.coordination.fast_offsets import fast_offset_key, fast_offset_value
 from tidelog.coordination.record_codec import RecordFormatError
 from tidelog.coordination.records import (
     GroupMetadataKey,
@@ -20,6 +21,7 @@ from tidelog.coordination.records import (
     encode_key,
     encode_value,
 )
+from tidelog.model.ids import ZERO_TOPIC_ID
 
 OFFSET_KEY = OffsetCommitKey("g", "t\u00f6", 9)
 GROUP_KEY = GroupMetadataKey("g")
@@ -112,8 +114,8 @@ def test_key_version_zero_is_an_offset_too() -> None:
 
 
 def test_key_of_another_kind_of_group_is_none_of_ours() -> None:
-    consumer_group_metadata = b"\0\3" + encode_key(GROUP_KEY)[2:]
-    assert decode_key(consumer_group_metadata) is None
+    streams_group_metadata = b"\0\x11" + encode_key(GROUP_KEY)[2:]
+    assert decode_key(streams_group_metadata) is None
 
 
 @pytest.mark.parametrize("version", range(5))
@@ -213,6 +215,7 @@ offsets = st.builds(
     metadata=text,
     commit_timestamp=int64,
     leader_epoch=int32,
+    expire_timestamp=st.just(-1),
     topic_id=st.uuids(),
 )
 
@@ -225,3 +228,45 @@ def test_group_round_trip(value: GroupMetadataValue, version: int) -> None:
 @given(offsets)
 def test_offset_round_trip(value: Value) -> None:
     assert decode_value(OFFSET_KEY, encode_value(value, 4)) == value
+
+
+# -- The fast readers of offsets -------------------------------------------------------------------
+
+texts = st.text(max_size=200)
+
+
+@given(texts, texts, st.integers(0, 2**31 - 1))
+def test_the_fast_reader_of_keys_agrees_with_the_codec(
+    group: str, topic: str, partition: int
+) -> None:
+    key = OffsetCommitKey(group, topic, partition)
+    assert fast_offset_key(encode_key(key)) == (group, topic, partition)
+
+
+@given(st.integers(0, 2**63 - 1), texts, st.sampled_from([ZERO_TOPIC_ID, UUID(int=77)]))
+def test_the_fast_reader_of_values_agrees_with_the_codec(
+    offset: int, metadata: str, topic_id: UUID
+) -> None:
+    value = OffsetCommitValue(
+        offset=offset,
+        metadata=metadata,
+        commit_timestamp=TIME,
+        leader_epoch=3,
+        topic_id=topic_id,
+    )
+    data = encode_value(value)
+    fast = fast_offset_value(data)
+    assert fast == value or len(metadata.encode()) >= 127
+    assert decode_value(OFFSET_KEY, data) == value
+
+
+@given(st.binary(max_size=60), st.sampled_from([b"\0\1", b"\0\4"]))
+def test_the_fast_readers_never_fail(tail: bytes, prefix: bytes) -> None:
+    fast_offset_key(prefix + tail)
+    fast_offset_value(prefix + tail)
+
+
+def test_a_newer_value_with_unknown_tags_is_left_to_the_codec() -> None:
+    data = encode_value(offset_value(4))[:-1] + b"\1\5\1x"
+    assert fast_offset_value(data) is None
+    assert decode_value(OFFSET_KEY, data) == offset_value(4)

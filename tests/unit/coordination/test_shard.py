@@ -1,15 +1,20 @@
 """A shard: loading, serving, failed writes, losing leadership."""
 
+from typing import Any
+
 import pytest
 from kio.schema.offset_commit.v9 import request as commit_v9
 from tests.unit.coordination.group_client import (
-    LARGEST_BATCH,
+    CLIENT,
     SETTINGS,
     CoordinatorUnderTest,
-    CountingDice,
+    beating,
+    joining,
     subscription,
+    syncing,
 )
 
+from tidelog.coordination.groups.machine import refuse_group_request
 from tidelog.coordination.record_codec import RecordFormatError
 from tidelog.coordination.records import (
     GroupMetadataKey,
@@ -20,9 +25,13 @@ from tidelog.coordination.records import (
     encode_key,
     encode_value,
 )
-from tidelog.coordination.shard import GroupShard
+from tidelog.coordination.runtime.decision import CoordinatorRequest
 from tidelog.model.errors import ErrorCode
-from tidelog.node.clock import Clock
+from tidelog.protocol.messages.canonical import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 
 # -- Loading the log -------------------------------------------------------------------------------
 
@@ -52,34 +61,37 @@ def test_sessions_begin_anew_after_loading() -> None:
     assert after.state() == "Empty"
 
 
+def refused(message: Any, error: ErrorCode, version: int | None = None) -> Any:
+    version = message.__version__ if version is None else version
+    return refuse_group_request(CoordinatorRequest(message, version, CLIENT, 1), error)
+
+
 def test_requests_while_loading() -> None:
-    coordinator = CoordinatorUnderTest()
-    coordinator.shard = GroupShard(SETTINGS, CountingDice(), Clock(0), lambda: LARGEST_BATCH)
     loading = ErrorCode.coordinator_load_in_progress
-    assert coordinator.answers[coordinator.join()].error_code is loading
-    assert coordinator.answers[coordinator.sync("m", 1)].error_code is loading
-    assert coordinator.heartbeat("m", 1) is ErrorCode.none
-    assert coordinator.answers[coordinator.leave("m")].error_code is loading
-    assert coordinator.commit_error(coordinator.commit({("t", 0): 1})) is loading
-    assert coordinator.answers[coordinator.fetch(("t", 0))].groups[0].error_code is loading
-    assert coordinator.describe().error_code is loading
-    assert coordinator.answers[coordinator.delete_groups("g")].results[0].error_code is loading
-    assert coordinator.answers[coordinator.delete_offsets(("t", 0))].error_code is loading
-    assert coordinator.shard.next_deadline() is None
+    for message in (joining(), syncing("m", 1)):
+        assert refused(message, loading).error_code is loading
+    assert refused(beating("m", 1), loading).error_code is ErrorCode.none
+
+
+def fetching(topic: str) -> OffsetFetchRequest:
+    topics = (OffsetFetchRequestTopics(name=topic, topic_id=None, partition_indexes=(0,)),)
+    group = OffsetFetchRequestGroup(group_id="g", topics=topics)
+    return OffsetFetchRequest(groups=(group,), require_stable=False)
 
 
 def test_fetch_refused_before_version_2_says_so_of_each_partition() -> None:
-    coordinator = CoordinatorUnderTest()
-    coordinator.shard = GroupShard(SETTINGS, CountingDice(), Clock(0), lambda: LARGEST_BATCH)
-    (group,) = coordinator.answers[coordinator.fetch(("t", 0), version=1)].groups
+    loading = ErrorCode.coordinator_load_in_progress
+    (group,) = refused(fetching("t"), loading, version=1).groups
     partition = group.topics[0].partitions[0]
-    assert partition.error_code is ErrorCode.coordinator_load_in_progress
+    assert partition.error_code is loading
     assert partition.committed_offset == -1
+    (group,) = refused(fetching("t"), loading).groups
+    assert (group.error_code, group.topics) == (loading, ())
 
 
 def replayed(*records: tuple[bytes, bytes | None]) -> CoordinatorUnderTest:
     coordinator = CoordinatorUnderTest()
-    coordinator.log = list(records)
+    coordinator.partition.records = list(records)
     return coordinator.successor()
 
 
@@ -144,8 +156,8 @@ def test_tombstones_and_foreign_records_are_replayed() -> None:
         (offset_key, offset),
         (encode_key(GroupMetadataKey("g")), None),
         (offset_key, None),
-        (b"\0\3\0\1g", b"\0\0\0\0\0\7"),
-        (b"\0\3\0\1g", None),
+        (b"\0\x11\0\1g", b"\0\0\0\0\0\7"),
+        (b"\0\x11\0\1g", None),
     )
     assert coordinator.list_groups() == []
     assert coordinator.committed("g") == {}
@@ -154,7 +166,7 @@ def test_tombstones_and_foreign_records_are_replayed() -> None:
 @pytest.mark.parametrize(("key", "value"), [(b"", b""), (b"\0\1\0", None), (b"\0\2\0\1g", b"\0\3")])
 def test_garbage_in_the_log_is_an_error(key: bytes, value: bytes | None) -> None:
     with pytest.raises(RecordFormatError):
-        GroupShard(SETTINGS, CountingDice(), Clock(0), lambda: LARGEST_BATCH).replay(key, value, 0)
+        CoordinatorUnderTest().machine.decode(key, value)
 
 
 # -- Writes to the log -----------------------------------------------------------------------------
@@ -167,50 +179,17 @@ def test_write_that_takes_too_long_fails_but_may_still_be_durable() -> None:
     assert ticket not in coordinator.answers
     coordinator.advance(1)
     assert coordinator.commit_error(ticket) is ErrorCode.coordinator_not_available
-    assert coordinator.committed() == {}
-    coordinator.settle(ErrorCode.none)
+    coordinator.write_all()
     assert coordinator.committed() == {("t", 0): 5}
 
 
-def test_later_success_proves_what_had_timed_out() -> None:
-    coordinator = CoordinatorUnderTest(writes_succeed=False)
-    coordinator.commit({("t", 0): 5})
-    coordinator.advance(5_000)
-    coordinator.commit({("t", 1): 6})
-    coordinator.settle(ErrorCode.none, index=1)
-    assert coordinator.committed() == {("t", 0): 5, ("t", 1): 6}
-    coordinator.settle(ErrorCode.none)
-    assert coordinator.committed() == {("t", 0): 5, ("t", 1): 6}
-
-
-@pytest.mark.parametrize(
-    "error", [ErrorCode.request_timed_out, ErrorCode.not_enough_replicas_after_append]
-)
-def test_error_after_the_append_leaves_the_outcome_open(error: ErrorCode) -> None:
+def test_a_write_that_cannot_be_committed_now_fails_but_may_still_be_durable() -> None:
     coordinator = CoordinatorUnderTest(writes_succeed=False)
     ticket = coordinator.commit({("t", 0): 5})
-    (write,) = coordinator.unwritten
-    coordinator.carry_out(coordinator.shard.written(write.write_id, error, coordinator.now))
+    coordinator.fail_to_commit(ErrorCode.not_enough_replicas_after_append)
     assert coordinator.commit_error(ticket) is ErrorCode.coordinator_not_available
-    coordinator.settle(ErrorCode.none)
+    coordinator.write_all()
     assert coordinator.committed() == {("t", 0): 5}
-
-
-def test_failure_after_a_timeout_is_not_told_twice() -> None:
-    coordinator = CoordinatorUnderTest(writes_succeed=False)
-    ticket = coordinator.commit({("t", 0): 5})
-    coordinator.advance(5_000)
-    coordinator.settle(ErrorCode.not_leader_or_follower)
-    assert coordinator.commit_error(ticket) is ErrorCode.coordinator_not_available
-    assert coordinator.committed() == {}
-
-
-def test_successes_out_of_order_are_a_bug() -> None:
-    coordinator = CoordinatorUnderTest(writes_succeed=False)
-    coordinator.commit({("t", 0): 5})
-    coordinator.commit({("t", 0): 6})
-    with pytest.raises(AssertionError):
-        coordinator.settle(ErrorCode.none, index=1)
 
 
 # -- Losing the leadership -------------------------------------------------------------------------
@@ -228,25 +207,12 @@ def test_everyone_who_waits_is_sent_away() -> None:
     new_static = coordinator.join(instance="one", group="new")
     commit = coordinator.commit({("t", 0): 5}, group="simple")
     stable_fetch = coordinator.fetch(require_stable=True)
-    coordinator.carry_out(coordinator.shard.abandon())
+    coordinator.resign()
     gone = ErrorCode.not_coordinator
     for ticket in (parked_join, parked_sync, written_sync, new_static):
         assert coordinator.answers[ticket].error_code is gone
     assert coordinator.commit_error(commit) is gone
     assert coordinator.answers[stable_fetch].groups[0].error_code is gone
-
-
-def test_abandoned_shard_does_nothing_more() -> None:
-    coordinator = CoordinatorUnderTest(writes_succeed=False)
-    coordinator.join(instance="one")
-    coordinator.carry_out(coordinator.shard.abandon())
-    assert coordinator.shard.next_deadline() is None
-    assert coordinator.shard.tick(coordinator.now + 1_000_000) == []
-    coordinator.settle(ErrorCode.none)
-    assert coordinator.shard.partitions_deleted([], coordinator.now) == []
-    assert coordinator.answers[coordinator.join()].error_code is ErrorCode.not_coordinator
-    assert coordinator.heartbeat("m", 1) is ErrorCode.not_coordinator
-    assert coordinator.shard.abandon() == []
 
 
 def test_request_of_any_version_is_understood() -> None:

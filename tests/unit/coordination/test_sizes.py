@@ -3,7 +3,7 @@
 import pytest
 from tests.unit.coordination.group_client import GROUP, LARGEST_BATCH, CoordinatorUnderTest
 
-from tidelog.coordination.core import MAX_RECORDS
+from tidelog.coordination.runtime.sizes import MAX_RECORDS
 from tidelog.model.errors import ErrorCode
 
 TOO_MUCH = bytes(LARGEST_BATCH + 1)
@@ -93,7 +93,7 @@ def test_f61_offsets_that_fit_no_batch_are_refused_together() -> None:
 
 def test_f61_a_group_that_only_a_refused_commit_named_does_not_exist() -> None:
     coordinator = CoordinatorUnderTest()
-    coordinator.largest_batch = 100
+    coordinator.partition.largest_batch = 100
     ticket = coordinator.commit({("t", 0): 1}, metadata="m" * 100)
     assert coordinator.commit_error(ticket) is REFUSED
     assert coordinator.list_groups() == []
@@ -101,7 +101,7 @@ def test_f61_a_group_that_only_a_refused_commit_named_does_not_exist() -> None:
 
 def test_f61_a_group_whose_first_record_fits_no_batch_does_not_exist() -> None:
     coordinator = CoordinatorUnderTest()
-    coordinator.largest_batch = 70
+    coordinator.partition.largest_batch = 70
     ticket = coordinator.join(version=3)
     assert coordinator.answers[ticket].error_code is REFUSED
     assert (coordinator.list_groups(), coordinator.log) == ([], [])
@@ -110,7 +110,7 @@ def test_f61_a_group_whose_first_record_fits_no_batch_does_not_exist() -> None:
 def test_f61_the_last_member_that_leaves_is_told_that_this_could_not_be_written() -> None:
     coordinator = CoordinatorUnderTest()
     [member] = coordinator.stable_group()
-    coordinator.largest_batch = 70
+    coordinator.partition.largest_batch = 70
     assert coordinator.answers[coordinator.leave(member)].error_code is REFUSED
 
 
@@ -118,7 +118,7 @@ def test_f61_a_group_with_more_offsets_than_a_batch_holds_is_deleted_all_the_sam
     coordinator = CoordinatorUnderTest()
     count = MAX_RECORDS // 2
     coordinator.commit({("t" * 249, partition): 1 for partition in range(count)})
-    coordinator.largest_batch = 10_000
+    coordinator.partition.largest_batch = 10_000
     coordinator.writes_succeed = False
 
     ticket = coordinator.delete_groups(GROUP)
@@ -135,7 +135,7 @@ def test_f61_offsets_are_deleted_in_as_many_writes_as_it_takes() -> None:
     coordinator = CoordinatorUnderTest()
     offsets = {("t" * 249, partition): 1 for partition in range(200)}
     coordinator.commit(offsets)
-    coordinator.largest_batch = 10_000
+    coordinator.partition.largest_batch = 10_000
 
     ticket = coordinator.delete_offsets(*offsets)
 

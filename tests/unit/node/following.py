@@ -1,11 +1,13 @@
 """A follower and its fetcher; the test acts as the leader."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from tests.unit.log.support import NOW, new_log, replicated
 
 from tidelog.config.settings import BrokerSettings
 from tidelog.log.config import LogConfig
+from tidelog.log.results import ProducerSequence
 from tidelog.model.effects import EpochEnd
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
@@ -40,6 +42,7 @@ class Owner:
         self.flushes: list[tuple[Replica, int]] = []
         self.proposals: list[ProposeIsr] = []
         self.cuts: list[tuple[int, int]] = []
+        self.removals: list[ProducerSequence] = []
         self.dead: set[int] = set()
 
     def start_flush(self, replica: Replica) -> None:
@@ -55,6 +58,9 @@ class Owner:
 
     def truncated(self, replica: Replica, end: int, high_watermark: int) -> None:
         self.cuts.append((end, high_watermark))
+
+    def removed(self, replica: Replica, batches: Sequence[ProducerSequence]) -> None:
+        self.removals.extend(batches)
 
     def finish_flush(self) -> Replica:
         replica, up_to = self.flushes.pop(0)

@@ -3,7 +3,8 @@
 Lists topics in pages, with the eligible leader replicas that Metadata omits. Topics are ordered by
 name. A page holds at least one partition. The maximum number of partitions is the smaller of two
 limits: the client's limit and `max.request.partition.size.limit`. `next_cursor` is the start of the
-next page. An empty list requests all topics.
+next page. An empty list requests all topics. With an authorizer, a list of all topics omits those
+that the client may not describe, and a request for such a topic gets TOPIC_AUTHORIZATION_FAILED.
 
 As in Kafka, the whole request gets INVALID_REQUEST if its cursor has a negative partition or a
 topic that is not requested. If a topic name is empty, the whole request gets UNKNOWN_SERVER_ERROR.
@@ -19,13 +20,15 @@ from kio.schema.describe_topic_partitions.v0.response import (
     DescribeTopicPartitionsResponseTopic,
 )
 
+from tidelog.api.access.permits import TOPIC_OPERATIONS, permits, permitted_operations
 from tidelog.api.groups.internal_topics import SHOWN_AS_INTERNAL
 from tidelog.api.handler import Handling, Request
 from tidelog.api.slicing import PAUSE, Pace
-from tidelog.api.view import TOPIC_OPERATIONS, ListenerView
+from tidelog.api.view import ListenerView
 from tidelog.controller.decide.topic_names import name_problem
 from tidelog.controller.image.image import TopicImage
 from tidelog.model.errors import ErrorCode
+from tidelog.security.acls import AclOperation, AclResource
 
 
 def handle(request: Request) -> Handling:
@@ -40,10 +43,16 @@ def handle(request: Request) -> Handling:
     if "" in asked:
         return _refused(sorted(asked), ErrorCode.unknown_server_error)
     names = sorted(asked or request.image.topics)
+    hidden: list[str] = []
+    if request.authorizer is not None:
+        allowed = [name for name in names if _may_describe(request, name)]
+        hidden = sorted(asked.difference(allowed))
+        names = allowed
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
     limit = min(message.response_partition_limit, request.settings.max_request_partition_size_limit)
-    page = _Page(ListenerView(request.image, request.listener), max(limit, 1))
+    page = _Page(request, max(limit, 1))
+    page.topics.extend(_refused(hidden, ErrorCode.topic_authorization_failed).topics)
     pace = Pace()
     for name in names:
         if pace.is_due():
@@ -71,8 +80,9 @@ def _refused(names: list[str], error: ErrorCode) -> DescribeTopicPartitionsRespo
 class _Page:
     """A page of topics up to the partition limit, and the cursor of the next page."""
 
-    def __init__(self, view: ListenerView, limit: int) -> None:
-        self._view = view
+    def __init__(self, request: Request, limit: int) -> None:
+        self._request = request
+        self._view = ListenerView(request.image, request.listener)
         self._left = limit
         self.topics: list[DescribeTopicPartitionsResponseTopic] = []
         self.next_cursor: Cursor | None = None
@@ -84,7 +94,7 @@ class _Page:
             return False
         topic = self._view.image.topics.get(name)
         if topic is None:
-            self.topics.append(_missing(name))
+            self.topics.append(_missing(name, self._operations(name)))
             return True
         end = min(len(topic.partitions), start + self._left)
         self.topics.append(self._described(topic, range(start, end)))
@@ -101,8 +111,11 @@ class _Page:
             topic_id=topic.topic_id,
             is_internal=topic.name in SHOWN_AS_INTERNAL,
             partitions=tuple(self._partitions(topic, indexes)),
-            topic_authorized_operations=TOPIC_OPERATIONS,
+            topic_authorized_operations=self._operations(topic.name),
         )
+
+    def _operations(self, name: str) -> int:
+        return permitted_operations(self._request, TOPIC_OPERATIONS, AclResource.TOPIC, name)
 
     def _partitions(
         self, topic: TopicImage, indexes: range
@@ -122,7 +135,11 @@ class _Page:
             )
 
 
-def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _may_describe(request: Request, name: str) -> bool:
+    return permits(request, AclOperation.DESCRIBE, AclResource.TOPIC, name, logs_denial=False)
+
+
+def _missing(name: str, operations: int) -> DescribeTopicPartitionsResponseTopic:
     unusable = name_problem(name) is not None
     return DescribeTopicPartitionsResponseTopic(
         error_code=(
@@ -132,5 +149,5 @@ def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
         topic_id=None,
         is_internal=name in SHOWN_AS_INTERNAL,
         partitions=(),
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=operations,
     )

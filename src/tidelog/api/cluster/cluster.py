@@ -4,6 +4,7 @@ DescribeCluster returns the cluster id and the nodes: brokers on a broker listen
 controller listener (KIP-919, from version 1 on). If the requested endpoint type does not match the
 listener, the error is MISMATCHED_ENDPOINT_TYPE. If the type is unknown, the error is
 UNSUPPORTED_ENDPOINT_TYPE. From version 2 on, the client may request fenced brokers too (KIP-1073).
+With an authorizer, a client needs Alter on the cluster to describe the controllers, as in Kafka.
 
 UnregisterBroker removes the registration of a broker that will not return.
 """
@@ -13,11 +14,13 @@ from datetime import timedelta
 
 from kio.schema.describe_cluster.v2.response import DescribeClusterBroker, DescribeClusterResponse
 
+from tidelog.api.access.permits import cluster_operations, permits
 from tidelog.api.handler import Handling, Request
 from tidelog.api.listeners import ListenerKind, kind_of
-from tidelog.api.view import CLUSTER_OPERATIONS, NO_AUTHORIZED_OPERATIONS, ListenerView
+from tidelog.api.view import NO_AUTHORIZED_OPERATIONS, ListenerView
 from tidelog.model.effects import ChangeMetadata
 from tidelog.model.errors import ErrorCode
+from tidelog.security.acls import AclOperation, AclResource
 
 _ENDPOINT_TYPES = {1: ListenerKind.BROKER, 2: ListenerKind.CONTROLLER}
 
@@ -35,6 +38,8 @@ def describe_cluster(request: Request) -> DescribeClusterResponse:
             f"but we wanted an endpoint of type {wanted.name}",
         )
     controllers = kind is ListenerKind.CONTROLLER
+    if controllers and not permits(request, AclOperation.ALTER, AclResource.CLUSTER):
+        return _refused(ErrorCode.cluster_authorization_failed, "Cluster authorization failed.")
     view = ListenerView(request.image, request.listener)
     wants_operations = request.message.include_cluster_authorized_operations
     return DescribeClusterResponse(
@@ -45,7 +50,7 @@ def describe_cluster(request: Request) -> DescribeClusterResponse:
         controller_id=request.quorum.leader if controllers else view.controller(request.node_id),
         brokers=tuple(_controllers(request) if controllers else _brokers(request)),
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if wants_operations else NO_AUTHORIZED_OPERATIONS
+            cluster_operations(request) if wants_operations else NO_AUTHORIZED_OPERATIONS
         ),
     )
 

@@ -17,8 +17,10 @@ Returns topics, partitions and brokers, as they are reachable through the client
 - If a leader has just failed, the request is answered when the new leader is known, at the latest
   half a second after the failure. The failed broker stays in the broker list for a while. If the
   list did not contain it, clients would wait a second before they refresh their metadata.
-- If authorized operations are requested (KIP-430), all operations are returned, because there is no
-  authorizer.
+- With an authorizer, a list of all topics omits those that the client may not describe. A request
+  for such a topic gets TOPIC_AUTHORIZATION_FAILED, whether or not the topic exists.
+- If authorized operations are requested (KIP-430), the operations that the authorizer allows are
+  returned; without an authorizer, all operations.
 - Every broker forwards requests to the controller, so the controller id is the id of the answering
   broker.
 """
@@ -27,6 +29,12 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
+from tidelog.api.access.permits import (
+    TOPIC_OPERATIONS,
+    cluster_operations,
+    permits,
+    permitted_operations,
+)
 from tidelog.api.cluster.metadata_response import (
     NOTHING,
     MetadataRows,
@@ -37,17 +45,13 @@ from tidelog.api.cluster.metadata_response import (
 from tidelog.api.groups.internal_topics import SHOWN_AS_INTERNAL, creatable_topic, creation
 from tidelog.api.handler import Encoded, Handling, Request
 from tidelog.api.slicing import PAUSE, Pace, chunks, in_slices, pausing
-from tidelog.api.view import (
-    CLUSTER_OPERATIONS,
-    NO_AUTHORIZED_OPERATIONS,
-    TOPIC_OPERATIONS,
-    ListenerView,
-)
+from tidelog.api.view import NO_AUTHORIZED_OPERATIONS, ListenerView
 from tidelog.controller.decide.topic_names import name_problem
 from tidelog.controller.image.image import ClusterImage, PartitionImage, TopicImage
 from tidelog.model.effects import AwaitElections, ChangeMetadata
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, ZERO_TOPIC_ID, NodeId
+from tidelog.security.acls import AclOperation, AclResource
 
 _FIRST_BY_ID = 12
 _FIRST_WITH_LISTENER_NOT_FOUND = 6
@@ -66,6 +70,8 @@ def handle(request: Request) -> Handling:
     rows = yield from _rows(asked, request, gone)
     if _may_create(request):
         missing = yield from _missing(asked or (), request.image)
+        if request.authorizer is not None:
+            missing, rows = _creatable(request, missing, rows)
         topics = [creatable_topic(name, request.settings) for name in missing[:_CREATIONS]]
         creatable = [topic for topic in topics if topic is not None]
         if creatable:
@@ -97,6 +103,25 @@ def _may_create(request: Request) -> bool:
     )
 
 
+def _creatable(
+    request: Request, missing: list[str], rows: MetadataRows
+) -> tuple[list[str], MetadataRows]:
+    """The topics that the client may create; the rows of the others get an error."""
+    missing = [name for name in missing if _may_describe(request, name)]
+    if permits(request, AclOperation.CREATE, AclResource.CLUSTER, logs_denial=False):
+        return missing, rows
+    create = AclOperation.CREATE
+    allowed = [name for name in missing if permits(request, create, AclResource.TOPIC, name)]
+    denied = set(missing).difference(allowed)
+    error = ErrorCode.topic_authorization_failed
+    topics = [row._replace(error=error) if row.name in denied else row for row in rows.topics]
+    return allowed, rows._replace(topics=topics)
+
+
+def _may_describe(request: Request, name: str) -> bool:
+    return permits(request, AclOperation.DESCRIBE, AclResource.TOPIC, name, logs_denial=False)
+
+
 def _missing(asked: Sequence[Any], image: ClusterImage) -> Handling:
     """The valid requested names for which no topic exists; empty if topics are requested by id."""
     if _topic_ids(asked):
@@ -122,7 +147,7 @@ def _topic_ids(asked: Sequence[Any]) -> list[UUID]:
 def _rows(asked: Sequence[Any] | None, request: Request, gone: Collection[NodeId]) -> Handling:
     message, image = request.message, request.image
     view = ListenerView(image, request.listener)
-    describe = _Topics(view, request.version, message.include_topic_authorized_operations)
+    describe = _Topics(view, request, message.include_topic_authorized_operations)
     wants_cluster = message.include_cluster_authorized_operations
     topics = yield from describe.all() if asked is None else describe.asked_for(asked)
     return MetadataRows(
@@ -131,7 +156,7 @@ def _rows(asked: Sequence[Any] | None, request: Request, gone: Collection[NodeId
         controller_id=view.controller(request.node_id),
         topics=topics,
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if wants_cluster else NO_AUTHORIZED_OPERATIONS
+            cluster_operations(request) if wants_cluster else NO_AUTHORIZED_OPERATIONS
         ),
     )
 
@@ -139,16 +164,19 @@ def _rows(asked: Sequence[Any] | None, request: Request, gone: Collection[NodeId
 class _Topics:
     """Builds the rows of topics for one version and listener."""
 
-    def __init__(self, view: ListenerView, version: int, wants_operations: bool) -> None:
+    def __init__(self, view: ListenerView, request: Request, wants_operations: bool) -> None:
         self._view = view
-        self._version = version
-        self._operations = TOPIC_OPERATIONS if wants_operations else NO_AUTHORIZED_OPERATIONS
+        self._request = request
+        self._version = request.version
+        self._wants_operations = wants_operations
         self._pace = Pace(_SLICE)
 
     def all(self) -> Handling:
         topics = self._view.image.topics
         rows: list[TopicRow] = []
         for name in sorted(topics):
+            if self._is_hidden(name):
+                continue
             rows.append((yield from self._found(topics[name])))
         return rows
 
@@ -163,7 +191,22 @@ class _Topics:
                 rows.append((yield from self._row(image.topics.get(name), name)))
         return rows
 
+    def _is_hidden(self, name: str) -> bool:
+        return self._request.authorizer is not None and not _may_describe(self._request, name)
+
+    def _operations(self, name: str) -> int:
+        if not self._wants_operations:
+            return NO_AUTHORIZED_OPERATIONS
+        return permitted_operations(self._request, TOPIC_OPERATIONS, AclResource.TOPIC, name)
+
     def _row(self, topic: TopicImage | None, asked: str | UUID) -> Handling:
+        name = asked if isinstance(asked, str) else topic.name if topic is not None else None
+        if name is not None and self._is_hidden(name):
+            # A topic that is identified by its id keeps its name secret.
+            error = ErrorCode.topic_authorization_failed
+            if isinstance(asked, UUID):
+                return TopicRow(error, None, asked)
+            return TopicRow(error, name, is_internal=name in SHOWN_AS_INTERNAL)
         if topic is not None:
             return (yield from self._found(topic))
         if self._pace.is_due():
@@ -178,7 +221,7 @@ class _Topics:
             ErrorCode.invalid_topic_exception if unusable else ErrorCode.unknown_topic_or_partition,
             name,
             is_internal=name in SHOWN_AS_INTERNAL,
-            authorized_operations=self._operations,
+            authorized_operations=self._operations(name),
         )
 
     def _found(self, topic: TopicImage) -> Handling:
@@ -193,7 +236,7 @@ class _Topics:
             topic.topic_id,
             topic.name in SHOWN_AS_INTERNAL,
             partitions,
-            self._operations,
+            self._operations(topic.name),
         )
 
     def _partition(self, index: int, partition: PartitionImage) -> PartitionRow:

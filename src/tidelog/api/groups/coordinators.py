@@ -1,12 +1,13 @@
 """FindCoordinator (key 10), versions 0-6.
 
 The coordinator of a group is the leader of the `__consumer_offsets` partition that the group id
-hashes to. From version 4 on a request may contain several keys (KIP-699). The first request creates
-`__consumer_offsets` and is answered once that topic exists. If the partition has no reachable
-leader, the response is COORDINATOR_NOT_AVAILABLE, and clients retry.
+hashes to. The coordinator of a transactional id is found in `__transaction_state` in the same way.
+From version 4 on a request may contain several keys (KIP-699). The first request creates the topic
+and is answered once the topic exists. If the partition has no reachable leader, the response is
+COORDINATOR_NOT_AVAILABLE, and clients retry.
 
-A request for a transaction coordinator (key type 1) gets COORDINATOR_NOT_AVAILABLE, because Tidelog
-has no transaction coordinator yet. Share groups (type 2) and unknown types get INVALID_REQUEST.
+The key of a share coordinator (type 2, KIP-932) names a group, a topic id and a partition; other
+keys and unknown types get INVALID_REQUEST.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,13 @@ from enum import IntEnum
 
 from kio.schema.find_coordinator.v6.response import Coordinator, FindCoordinatorResponse
 
-from tidelog.api.groups.internal_topics import CONSUMER_OFFSETS, consumer_offsets, creation
+from tidelog.api.groups.internal_topics import (
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+    creatable_topic,
+    creation,
+)
 from tidelog.api.handler import Handling, Request
 from tidelog.api.view import ListenerView, NodeAddress
 from tidelog.coordination.partitioning import partition_for
@@ -39,14 +46,25 @@ _MESSAGES = {
 class KeyType(IntEnum):
     GROUP = 0
     TRANSACTION = 1
+    SHARE = 2
+
+
+_TOPICS: Mapping[int, str] = {
+    KeyType.GROUP: CONSUMER_OFFSETS,
+    KeyType.TRANSACTION: TRANSACTION_STATE,
+    KeyType.SHARE: SHARE_GROUP_STATE,
+}
+"""The topic in which the coordinators of each type keep their state."""
 
 
 def handle(request: Request) -> Handling:
-    """Finds the broker that coordinates each group."""
-    key_type = request.message.key_type
-    if key_type == KeyType.GROUP and CONSUMER_OFFSETS not in request.image.topics:
-        topic = consumer_offsets(request.settings)
-        yield ChangeMetadata(creation([topic], request.settings))
+    """Finds the broker that coordinates each group or transactional id."""
+    name = _TOPICS.get(request.message.key_type)
+    is_valid = any(_is_valid(key, request) for key in request.message.coordinator_keys)
+    if name is not None and is_valid and name not in request.image.topics:
+        topic = creatable_topic(name, request.settings)
+        assert topic is not None
+        yield ChangeMetadata(creation([topic], request.settings), is_brokers_own=True)
     nodes = ListenerView(request.image, request.listener).nodes
     return FindCoordinatorResponse(
         throttle_time=timedelta(0),
@@ -57,15 +75,11 @@ def handle(request: Request) -> Handling:
 
 
 def _coordinator(key: str, request: Request, nodes: Mapping[NodeId, NodeAddress]) -> Coordinator:
-    node, error = _NOBODY, ErrorCode.none
-    match request.message.key_type:
-        case KeyType.GROUP:
-            node = _group_coordinator(key, request, nodes)
-            error = ErrorCode.coordinator_not_available if node is _NOBODY else ErrorCode.none
-        case KeyType.TRANSACTION:
-            error = ErrorCode.coordinator_not_available
-        case _:
-            error = ErrorCode.invalid_request
+    node, error = _NOBODY, ErrorCode.invalid_request
+    topic = _TOPICS.get(request.message.key_type)
+    if topic is not None and _is_valid(key, request):
+        node = _leader(topic, key, request, nodes)
+        error = ErrorCode.coordinator_not_available if node is _NOBODY else ErrorCode.none
     return Coordinator(
         key=key,
         node_id=node.id,
@@ -76,13 +90,22 @@ def _coordinator(key: str, request: Request, nodes: Mapping[NodeId, NodeAddress]
     )
 
 
-def _group_coordinator(
-    group_id: str, request: Request, nodes: Mapping[NodeId, NodeAddress]
+def _is_valid(key: str, request: Request) -> bool:
+    """Whether the key of a share coordinator names a group, a topic id and a partition."""
+    if request.message.key_type != KeyType.SHARE:
+        return True
+    front, _, partition = key.rpartition(":")
+    group, _, topic_id = front.rpartition(":")
+    return bool(group and topic_id) and partition.isdecimal()
+
+
+def _leader(
+    name: str, key: str, request: Request, nodes: Mapping[NodeId, NodeAddress]
 ) -> NodeAddress:
-    topic = request.image.topics.get(CONSUMER_OFFSETS)
+    topic = request.image.topics.get(name)
     if topic is None:
         return _NOBODY
-    partition = topic.partitions[partition_for(group_id, len(topic.partitions))]
+    partition = topic.partitions[partition_for(key, len(topic.partitions))]
     return nodes.get(partition.leader, _NOBODY)
 
 

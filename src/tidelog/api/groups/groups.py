@@ -23,11 +23,14 @@ from kio.schema.describe_groups.v6.response import DescribedGroup, DescribeGroup
 from kio.schema.list_groups.v5.response import ListedGroup, ListGroupsResponse
 from kio.schema.sync_group.v5.response import SyncGroupResponse
 
+from tidelog.api.access.permits import GROUP_OPERATIONS, permitted_operations
 from tidelog.api.handler import Handling, Request
+from tidelog.api.shares.share_group_offsets import delete_share_state
+from tidelog.api.shares.share_groups import is_enabled
 from tidelog.api.slicing import PAUSE, Pace
-from tidelog.api.view import GROUP_OPERATIONS
 from tidelog.model.effects import Coordinate, CoordinateAll
 from tidelog.model.errors import ErrorCode
+from tidelog.security.acls import AclResource
 
 _FIRST_WITH_PROTOCOL = 5
 _DELETIONS = 50
@@ -101,14 +104,16 @@ def describe_groups(request: Request) -> Handling:
         if pace.is_due(1 + sum(len(group.members) for group in response.groups)):
             yield PAUSE
     if wants_operations:
-        described = [_with_operations(group) for group in described]
+        described = [_with_operations(request, group) for group in described]
     return DescribeGroupsResponse(throttle_time=timedelta(0), groups=tuple(described))
 
 
-def _with_operations(group: DescribedGroup) -> DescribedGroup:
+def _with_operations(request: Request, group: DescribedGroup) -> DescribedGroup:
     if group.error_code is not ErrorCode.none:
         return group
-    return replace(group, authorized_operations=GROUP_OPERATIONS)
+    kind = AclResource.GROUP
+    operations = permitted_operations(request, GROUP_OPERATIONS, kind, group.group_id)
+    return replace(group, authorized_operations=operations)
 
 
 def delete_groups(request: Request) -> Handling:
@@ -116,6 +121,12 @@ def delete_groups(request: Request) -> Handling:
     results: list[DeletableGroupResult] = []
     pace = Pace(_DELETIONS)
     for group_id in dict.fromkeys(request.message.groups_names):
+        error = ErrorCode.none
+        if is_enabled(request):
+            error = yield from delete_share_state(group_id)
+        if error is not ErrorCode.none:
+            results.append(DeletableGroupResult(group_id=group_id, error_code=error))
+            continue
         response = yield Coordinate(group_id, DeleteGroupsRequest(groups_names=(group_id,)))
         results += response.results
         if pace.is_due():

@@ -30,8 +30,10 @@ def creatable_topic(name: str, settings: BrokerSettings) -> CreatableTopic | Non
         return consumer_offsets(settings)
     if name == TRANSACTION_STATE:
         return _transaction_state(settings)
-    if name in (SHARE_GROUP_STATE, REPLICATION_EVENTS):
-        return None  # share groups are not supported yet, and brokers create the event topic
+    if name == SHARE_GROUP_STATE:
+        return share_group_state(settings)
+    if name == REPLICATION_EVENTS:
+        return None  # brokers create the event topic
     return _topic(name, settings.num_partitions, settings.default_replication_factor, {})
 
 
@@ -59,6 +61,22 @@ def _transaction_state(settings: BrokerSettings) -> CreatableTopic:
             "compression.type": "uncompressed",
             "min.insync.replicas": str(settings.transaction_state_log_min_isr),
             "unclean.leader.election.enable": "false",
+        },
+    )
+
+
+def share_group_state(settings: BrokerSettings) -> CreatableTopic:
+    """Retention never deletes a record of this topic: the share coordinator needs them."""
+    return _topic(
+        SHARE_GROUP_STATE,
+        settings.share_coordinator_state_topic_num_partitions,
+        settings.share_coordinator_state_topic_replication_factor,
+        {
+            "cleanup.policy": "delete",
+            "retention.ms": "-1",
+            "segment.bytes": str(settings.share_coordinator_state_topic_segment_bytes),
+            "compression.type": "producer",
+            "min.insync.replicas": str(settings.share_coordinator_state_topic_min_isr),
         },
     )
 

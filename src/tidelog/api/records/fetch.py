@@ -7,6 +7,9 @@ version 13 on (KIP-516). From version 16 on, the response includes the address o
 leader (KIP-951). On a controller listener the request fetches the metadata log, by the rules of the
 quorum (KIP-595). From version 11 on, a consumer is redirected to an in-sync replica in its rack if
 replica.selector.class selects one (KIP-392). Any replica serves reads up to its own high watermark.
+
+With an authorizer, a consumer needs Read on each topic, and a follower needs ClusterAction. The
+partitions of a session are checked in each fetch (F87).
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,8 +18,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias, cast
 
+from tidelog.api.access.permits import permits
 from tidelog.api.handler import Handling, Request
-from tidelog.api.listeners import ListenerKind, kind_of
 from tidelog.api.records.fetch_sessions import CachedPartition, FetchPlan
 from tidelog.api.records.leaders import current_leader, endpoints_of
 from tidelog.api.slicing import PAUSE, chunks
@@ -31,6 +34,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, NO_OFFSET, NodeId, TopicPartition
 from tidelog.protocol.fetch import FetchRequest, FetchResponse, PartitionFetched
 from tidelog.protocol.pieces import CurrentLeader, NodeEndpoint, TopicRef
+from tidelog.security.acls import AclOperation, AclResource
 
 READ_COMMITTED = 1
 LONG = 500
@@ -41,6 +45,7 @@ _FIRST_WITH_RACKS = 11
 _FIRST_WITH_TOPIC_IDS = 13
 
 _UNKNOWN_ID = FetchResult(ErrorCode.unknown_topic_id)
+_DENIED = FetchResult(ErrorCode.topic_authorization_failed)
 _UNKNOWN = (ErrorCode.unknown_topic_id, ErrorCode.unknown_topic_or_partition)
 
 _Answer: TypeAlias = tuple[CachedPartition, str | None, FetchResult]
@@ -50,7 +55,9 @@ _Answer: TypeAlias = tuple[CachedPartition, str | None, FetchResult]
 def handle(request: Request) -> Handling:
     """Reads record batches; waits for `min_bytes`."""
     message: FetchRequest = request.message
-    if kind_of(request) is ListenerKind.CONTROLLER:
+    if request.listener in request.settings.controller_listener_names:
+        if request.authorizer is not None and not _is_broker(request):
+            return FetchResponse(error=ErrorCode.cluster_authorization_failed)
         return (yield FetchMetadata(message))
     uses_ids = request.version >= _FIRST_WITH_TOPIC_IDS
     if message.entries > LONG:
@@ -61,7 +68,7 @@ def handle(request: Request) -> Handling:
         return FetchResponse(error=plan.error)
     if message.rack_id and plan.session is not None:
         plan.session.image_seen(request.image.offset)
-    asked = plan.asked()
+    asked = plan.asked() if plan.session is None else plan.session.asked()
     if len(asked) > MANY:
         return (yield from _fetch_many(request, plan, asked))
     return (yield from _fetch(request, plan, asked, message.max_bytes, message.max_wait_ms))
@@ -134,11 +141,14 @@ def _fetch(
     message, topic_names = request.message, request.image.topic_names
     reads: list[PartitionFetch] = []
     nameless: list[CachedPartition] = []
+    denied: list[_Answer] = []
     for cached in asked:
         ref = cached.topic
         read = cached.read_as(ref if isinstance(ref, str) else topic_names.get(ref))
         if read is None:
             nameless.append(cached)
+        elif request.authorizer is not None and not _may_read(request, read.partition.topic):
+            denied.append((cached, read.partition.topic, _DENIED))
         else:
             reads.append(read)
     max_bytes = min(max_bytes, request.settings.fetch_max_bytes)
@@ -146,11 +156,11 @@ def _fetch(
         reads,
         min_bytes=min(message.min_bytes, max_bytes),
         max_bytes=max_bytes,
-        max_wait_ms=0 if nameless or plan.is_empty else max_wait_ms,
+        max_wait_ms=0 if nameless or denied or plan.is_empty else max_wait_ms,
         read_committed=message.isolation_level == READ_COMMITTED,
         replica=message.replica_id,
         replica_epoch=message.replica_epoch,
-        reader=_reader(request),
+        reader=None if message.replica_id >= 0 else _reader(request),
         session=plan.session,
     )
     results = yield effect
@@ -159,16 +169,30 @@ def _fetch(
     for read, result in zip(effect.reads, results, strict=True):
         if result.error is not ErrorCode.none and result.error in _UNKNOWN:
             has_unknown = True
+        # A session's partition that moved during the wait has not been checked before.
+        if request.authorizer is not None and not _may_read(request, read.partition.topic):
+            result = _DENIED
         answers.append((cast(CachedPartition, read.watch), read.partition.topic, result))
+    answers += denied
     answers += [(cached, None, _UNKNOWN_ID) for cached in nameless]
     if has_unknown:
         answers.sort(key=_rank)
     return _response(request, plan, answers)
 
 
+def _may_read(request: Request, topic: str) -> bool:
+    if request.message.replica_id >= 0:
+        return _is_broker(request)
+    return permits(request, AclOperation.READ, AclResource.TOPIC, topic)
+
+
+def _is_broker(request: Request) -> bool:
+    return permits(request, AclOperation.CLUSTER_ACTION, AclResource.CLUSTER)
+
+
 def _reader(request: Request) -> Reader | None:
-    """The consumer, if it may be redirected to a follower; None for followers and old versions."""
-    if request.version < _FIRST_WITH_RACKS or request.message.replica_id >= 0:
+    """The consumer, if it may be redirected to a follower; None for old versions."""
+    if request.version < _FIRST_WITH_RACKS:
         return None
     return Reader(request.message.rack_id, request.listener)
 
@@ -213,9 +237,8 @@ def _response(request: Request, plan: FetchPlan, answers: Iterable[_Answer]) -> 
             topics[-1][1].append(partition)
         else:
             topics.append((cached.topic, [partition]))
-    return FetchResponse(
-        topics, session_id=plan.session_id, node_endpoints=endpoints_of(request, leaders)
-    )
+    endpoints = endpoints_of(request, leaders) if leaders else ()
+    return FetchResponse(topics, session_id=plan.session_id, node_endpoints=endpoints)
 
 
 def _remember(plan: FetchPlan, cached: CachedPartition, result: FetchResult) -> bool:

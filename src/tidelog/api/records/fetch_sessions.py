@@ -15,7 +15,15 @@ from typing import NamedTuple, TypeAlias
 from tidelog.model.dice import Dice
 from tidelog.model.effects import PartitionFetch
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_EPOCH, NO_OFFSET, Millis, Offset, TopicPartition
+from tidelog.model.ids import (
+    NO_EPOCH,
+    NO_OFFSET,
+    BrokerEpoch,
+    Millis,
+    NodeId,
+    Offset,
+    TopicPartition,
+)
 from tidelog.model.watches import PartitionWatch, SessionWatch
 from tidelog.protocol.fetch import FetchPartition, FetchRequest
 from tidelog.protocol.pieces import TopicRef
@@ -31,6 +39,8 @@ MAX_CACHED = 100_000
 """The maximum number of partitions in all sessions together, which limits their memory."""
 
 Key: TypeAlias = tuple[TopicRef, int]
+_Asker: TypeAlias = tuple[NodeId, BrokerEpoch, int, str]
+"""The reader of a session: replica id and epoch, isolation level, rack."""
 
 
 class CachedPartition(PartitionWatch):
@@ -103,11 +113,18 @@ class FetchSession(SessionWatch[CachedPartition]):
         self.last_used: Millis = 0
         self.partitions: dict[Key, CachedPartition] = {}
         self._image_offset: Offset = NO_OFFSET
-        self._asker: tuple[object, ...] = ()
+        self._asker: _Asker | None = None
         self._places = count()
 
     def update(self, request: FetchRequest) -> None:
-        self._asked_by(request)
+        asker = (
+            request.replica_id,
+            request.replica_epoch,
+            request.isolation_level,
+            request.rack_id,
+        )
+        if asker != self._asker:
+            self._asked_by(asker)
         for topic, fetches in request.topics:
             for fetch in fetches:
                 key = (topic, fetch.partition)
@@ -125,21 +142,11 @@ class FetchSession(SessionWatch[CachedPartition]):
                     cached.release()
                     del self.moved[cached]
 
-    def _asked_by(self, request: FetchRequest) -> None:
-        """If the reader has changed, mark all partitions as changed.
-
-        The new reader may be allowed to see other offsets.
-        """
-        asker = (
-            request.replica_id,
-            request.replica_epoch,
-            request.isolation_level,
-            request.rack_id,
-        )
-        if asker != self._asker:
-            self.release()
-            self._asker = asker
-            self.replica, self.fetched_at = request.replica_id, -1
+    def _asked_by(self, asker: _Asker) -> None:
+        """Mark all partitions as changed. A new reader may be allowed to see other offsets."""
+        self.release()
+        self._asker = asker
+        self.replica, self.fetched_at = asker[0], -1
 
     def image_seen(self, offset: Offset) -> None:
         """For a reader with a rack, visit all partitions after a metadata change.
@@ -234,8 +241,9 @@ class FetchSessions:
             self._end(session.id)
             return _sessionless(request)
         session.epoch = 1 if epoch == _MAX_EPOCH else epoch + 1
-        self._use(session, now)
-        return FetchPlan(ErrorCode.none, session, session.id, is_incremental=True)
+        session.last_used = now
+        self._sessions.move_to_end(session.id)
+        return FetchPlan(ErrorCode.none, session, session.id, True)
 
     def extend(self, plan: FetchPlan, rest: FetchRequest) -> FetchPlan:
         """Add the next part of a split request to its plan."""
@@ -265,12 +273,8 @@ class FetchSessions:
         self._sessions[session.id] = session
         if not self._update(session, request):
             return _sessionless(request)
-        self._use(session, now)
-        return FetchPlan(ErrorCode.none, session, session.id)
-
-    def _use(self, session: FetchSession, now: Millis) -> None:
         session.last_used = now
-        self._sessions.move_to_end(session.id)
+        return FetchPlan(ErrorCode.none, session, session.id)
 
     def _make_room(self, is_privileged: bool, now: Millis) -> bool:
         """If all slots are in use, evict a session; returns whether there is room for a new one.

@@ -3,9 +3,11 @@
 The response is sent when every partition has a result: after the append for acks=1, at the high
 watermark for acks=all. With acks=0 there is no response. As in Kafka, an error then closes the
 connection, because it cannot be reported otherwise. Version 13 names topics by id (KIP-516).
-From version 10 on, the response includes a partition's new leader (KIP-951). Transactional records
-are refused with INVALID_TXN_STATE, as in Kafka when the coordinator does not know the transaction
-(KIP-890).
+From version 10 on, the response includes a partition's new leader (KIP-951). Before records of a
+transaction are appended, the transaction's coordinator confirms the transaction. From version 12 on
+(transaction version 2) the leader also adds the partition to it (KIP-890).
+
+With an authorizer, a topic needs the operation Write, and so does the transactional id.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,11 +15,17 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
+from tidelog.api.access.permits import permits
 from tidelog.api.groups.internal_topics import INTERNAL_TOPICS
 from tidelog.api.handler import Disconnect, Handling, Request
 from tidelog.api.records.leaders import current_leader, endpoints_of
 from tidelog.api.slicing import PAUSE, chunks
-from tidelog.model.effects import AppendBatches, AppendResult, PartitionAppend
+from tidelog.model.effects import (
+    AppendBatches,
+    AppendInTransaction,
+    AppendResult,
+    PartitionAppend,
+)
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
 from tidelog.protocol.pieces import CurrentLeader, NodeEndpoint, TopicRef
@@ -28,11 +36,14 @@ from tidelog.protocol.records.batch import (
     ZSTD,
     peek_attributes,
 )
+from tidelog.security.acls import AclOperation, AclResource
 
 VALID_ACKS = (-1, 0, 1)
 LONG = 500
 """A request with more topics and partitions than this is handled in parts."""
 _FIRST_WITH_ZSTD = 7
+_FIRST_WITH_ABORTABLE = 11
+_FIRST_THAT_ADDS = 12
 _ADMIN_CLIENT = "__admin_client"
 """The client id that may write to internal topics, as in Kafka."""
 
@@ -62,11 +73,18 @@ def handle(request: Request) -> Handling:
         if partitions
     ]
     refusals = _refusals(request, topics, message)
+    if request.authorizer is not None:
+        refusals |= _denials(request, topics, message)
     appends = _appends(topics, message, refusals)
+    transactional_id = message.transactional_id
     del message
     appended: Sequence[AppendResult] = ()
     if appends:
-        effects = [AppendBatches(appends, acks, timeout_ms)]
+        effects: list[AppendBatches | AppendInTransaction]
+        if transactional_id is None:
+            effects = [AppendBatches(appends, acks, timeout_ms)]
+        else:
+            effects = [_in_transaction(request, transactional_id, appends, acks, timeout_ms)]
         del appends
         appended = yield effects.pop()
     if acks == 0:
@@ -118,7 +136,7 @@ def _refusals(request: Request, topics: list[_Topic], message: ProduceRequest) -
     if message.transactional_id is None and _has_transactional(message):
         denied = ErrorCode.transactional_id_authorization_failed
         return {(topic.ref, index): denied for topic in topics for index in topic.partitions}
-    refusals = {} if message.transactional_id is None else _without_transaction(message)
+    refusals: _Refusals = {}
     has_valid_acks = message.acks in VALID_ACKS
     for topic in topics:
         error = _refusal(request, topic.name, has_valid_acks)
@@ -133,22 +151,35 @@ def _refusals(request: Request, topics: list[_Topic], message: ProduceRequest) -
     return refusals
 
 
+def _denials(request: Request, topics: list[_Topic], message: ProduceRequest) -> _Refusals:
+    """The partitions to which the client may not write; this error goes before all others."""
+    transaction, denied = message.transactional_id, ErrorCode.topic_authorization_failed
+    names = [topic.name for topic in topics]
+    if (
+        transaction is not None
+        and _has_transactional(message)
+        and not permits(request, AclOperation.WRITE, AclResource.TRANSACTIONAL_ID, transaction)
+    ):
+        denied, names = ErrorCode.transactional_id_authorization_failed, []
+    allowed = {
+        name
+        for name in dict.fromkeys(names)
+        if name is None or permits(request, AclOperation.WRITE, AclResource.TOPIC, name)
+    }
+    return {
+        (topic.ref, index): denied
+        for topic in topics
+        if topic.name not in allowed
+        for index in topic.partitions
+    }
+
+
 def _has_transactional(message: ProduceRequest) -> bool:
     for _, partitions in message.topics:
         for _, records in partitions:
             if records is not None and peek_attributes(records) & TRANSACTIONAL_MASK:
                 return True
     return False
-
-
-def _without_transaction(message: ProduceRequest) -> _Refusals:
-    """Refuse transactional records, because without a coordinator a transaction would never end."""
-    return {
-        (ref, index): ErrorCode.invalid_txn_state
-        for ref, partitions in message.topics
-        for index, records in partitions
-        if records is not None and peek_attributes(records) & TRANSACTIONAL_MASK
-    }
 
 
 def _refusal(request: Request, name: str | None, has_valid_acks: bool) -> ErrorCode | None:
@@ -179,6 +210,23 @@ def _appends(
         for partition, records in partitions
         if not refusals or (topic.ref, partition) not in refusals
     ]
+
+
+def _in_transaction(
+    request: Request,
+    transactional_id: str,
+    appends: list[PartitionAppend],
+    acks: int,
+    timeout_ms: int,
+) -> AppendInTransaction:
+    return AppendInTransaction(
+        transactional_id,
+        appends,
+        acks,
+        timeout_ms,
+        adds=request.version >= _FIRST_THAT_ADDS,
+        names_abortable=request.version >= _FIRST_WITH_ABORTABLE,
+    )
 
 
 # -- after the append ------------------------------------------------------------------------------

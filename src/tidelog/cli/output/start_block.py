@@ -12,13 +12,20 @@ WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "
 
 
 def start_block(
-    cluster: LocalCluster, program: str, *, is_new: bool, tables: Path | None = None
+    cluster: LocalCluster,
+    program: str,
+    *,
+    is_new: bool,
+    tables: Path | None = None,
+    console: str | None = None,
 ) -> Iterator[str]:
     """The addresses of the cluster, its directory, and a command to try next.
 
     Scripts read the first line, so its form must not change.
     """
     yield f"bootstrap {cluster.bootstrap}"
+    if console is not None:
+        yield f"console   {console}"
     if cluster.has_metrics:
         others = cluster.brokers - 1
         more = f" and {WORDS[others] if others < len(WORDS) else others} more" if others else ""

@@ -206,6 +206,10 @@ def _check_group(settings: BrokerSettings, configs: Mapping[str, str]) -> Refusa
             settings.group_consumer_min_heartbeat_interval_ms,
             settings.group_consumer_max_heartbeat_interval_ms,
         ),
+        "consumer.assignment.interval.ms": (
+            settings.group_consumer_min_assignment_interval_ms,
+            settings.group_consumer_max_assignment_interval_ms,
+        ),
         "consumer.session.timeout.ms": (
             settings.group_consumer_min_session_timeout_ms,
             settings.group_consumer_max_session_timeout_ms,

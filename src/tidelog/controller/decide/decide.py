@@ -14,12 +14,15 @@ from kio.schema.alter_partition.v3.request import AlterPartitionRequest
 from kio.schema.alter_partition_reassignments.v1.request import (
     AlterPartitionReassignmentsRequest,
 )
+from kio.schema.alter_user_scram_credentials.v0.request import AlterUserScramCredentialsRequest
 from kio.schema.assign_replicas_to_dirs.v0.request import AssignReplicasToDirsRequest
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.controller_registration.v0.request import ControllerRegistrationRequest
+from kio.schema.create_acls.v3.request import CreateAclsRequest
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
 from kio.schema.create_topics.v7.request import CreateTopicsRequest
+from kio.schema.delete_acls.v3.request import DeleteAclsRequest
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
 from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
@@ -27,6 +30,7 @@ from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.update_features.v2.request import UpdateFeaturesRequest
 
 from tidelog.controller.configs.change import alter_configs, incremental_alter_configs
+from tidelog.controller.decide.acls import create_acls, delete_acls
 from tidelog.controller.decide.alter_partition import alter_partition
 from tidelog.controller.decide.brokers import (
     heartbeat,
@@ -41,6 +45,7 @@ from tidelog.controller.decide.elect_leaders import elect_leaders
 from tidelog.controller.decide.feature_update import update_features
 from tidelog.controller.decide.producer_ids import allocate_producer_ids
 from tidelog.controller.decide.reassignments import alter_partition_reassignments
+from tidelog.controller.decide.scram_credentials import alter_user_scram_credentials
 from tidelog.controller.decide.topics import create_topics, delete_topics
 from tidelog.controller.image.image import ClusterImage
 
@@ -62,6 +67,9 @@ _DECIDERS: Mapping[type, Callable[[ClusterImage, Any, DecideContext], Decision]]
     ElectLeadersRequest: elect_leaders,
     AlterPartitionReassignmentsRequest: alter_partition_reassignments,
     UpdateFeaturesRequest: update_features,
+    AlterUserScramCredentialsRequest: alter_user_scram_credentials,
+    CreateAclsRequest: create_acls,
+    DeleteAclsRequest: delete_acls,
 }
 
 

@@ -16,6 +16,11 @@ from kio.schema.alter_partition.v3.request import AlterPartitionRequest
 from kio.schema.alter_partition.v3.response import AlterPartitionResponse
 from kio.schema.alter_partition_reassignments.v1.request import AlterPartitionReassignmentsRequest
 from kio.schema.alter_partition_reassignments.v1.response import AlterPartitionReassignmentsResponse
+from kio.schema.alter_user_scram_credentials.v0.request import AlterUserScramCredentialsRequest
+from kio.schema.alter_user_scram_credentials.v0.response import (
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
 from kio.schema.assign_replicas_to_dirs.v0.request import AssignReplicasToDirsRequest
 from kio.schema.assign_replicas_to_dirs.v0.response import AssignReplicasToDirsResponse
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
@@ -24,6 +29,8 @@ from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
 from kio.schema.controller_registration.v0.request import ControllerRegistrationRequest
 from kio.schema.controller_registration.v0.response import ControllerRegistrationResponse
+from kio.schema.create_acls.v3.request import CreateAclsRequest
+from kio.schema.create_acls.v3.response import AclCreationResult, CreateAclsResponse
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
 from kio.schema.create_partitions.v3.response import (
     CreatePartitionsResponse,
@@ -31,6 +38,8 @@ from kio.schema.create_partitions.v3.response import (
 )
 from kio.schema.create_topics.v7.request import CreateTopicsRequest
 from kio.schema.create_topics.v7.response import CreatableTopicResult, CreateTopicsResponse
+from kio.schema.delete_acls.v3.request import DeleteAclsRequest
+from kio.schema.delete_acls.v3.response import DeleteAclsFilterResult, DeleteAclsResponse
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest
 from kio.schema.delete_topics.v6.response import DeletableTopicResult, DeleteTopicsResponse
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
@@ -216,5 +225,32 @@ def _(request: AlterConfigsRequest, error: ErrorCode) -> alter.AlterConfigsRespo
                 resource_name=resource.resource_name,
             )
             for resource in request.resources
+        ),
+    )
+
+
+@refusal.register
+def _(request: CreateAclsRequest, error: ErrorCode) -> CreateAclsResponse:
+    result = AclCreationResult(error_code=error, error_message=_text(error))
+    return CreateAclsResponse(throttle_time=_NOW, results=(result,) * len(request.creations))
+
+
+@refusal.register
+def _(request: DeleteAclsRequest, error: ErrorCode) -> DeleteAclsResponse:
+    result = DeleteAclsFilterResult(error_code=error, error_message=_text(error), matching_acls=())
+    return DeleteAclsResponse(throttle_time=_NOW, filter_results=(result,) * len(request.filters))
+
+
+@refusal.register
+def _(
+    request: AlterUserScramCredentialsRequest, error: ErrorCode
+) -> AlterUserScramCredentialsResponse:
+    names = dict.fromkeys([one.name for one in request.deletions])
+    names |= dict.fromkeys([one.name for one in request.upsertions])
+    return AlterUserScramCredentialsResponse(
+        throttle_time=_NOW,
+        results=tuple(
+            AlterUserScramCredentialsResult(user=name, error_code=error, error_message=_text(error))
+            for name in names
         ),
     )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
+from tidelog.controller.image.carried import acl_entry, carried_key
 from tidelog.controller.image.image import (
     MIGRATING_DIRECTORY,
     TOPIC_RESOURCE,
@@ -117,6 +118,8 @@ class _Draft:
         self.controllers = _Lazy(image.controllers)
         self.configs = _Lazy(image.configs)
         self.features = _Lazy(image.features)
+        self.acls = _Lazy(image.acls)
+        self.scram = _Lazy(image.scram)
         self.carried = _Lazy(image.carried)
         self.next_producer_id: ProducerId = image.next_producer_id
         self.before_transaction = image.before_transaction
@@ -132,6 +135,8 @@ class _Draft:
             controllers=self.controllers.now,
             configs=self.configs.now,
             features=self.features.now,
+            acls=self.acls.now,
+            scram=self.scram.now,
             carried=self.carried.now,
             next_producer_id=self.next_producer_id,
             before_transaction=self.before_transaction,
@@ -337,37 +342,27 @@ def _pass_over(draft: _Draft, record: r.NoOpRecord | r.ZkMigrationStateRecord) -
 
 def _carry(draft: _Draft, record: MetadataRecord) -> None:
     """Keep a record that Tidelog does not use yet, or drop the earlier record that it removes."""
-    key, dropped = _carried_key(record)
+    key, dropped = carried_key(record)
     if not dropped:
         draft.carried.writable()[key] = record
     elif key in draft.carried.now:
         del draft.carried.writable()[key]
 
 
-def _carried_key(record: MetadataRecord) -> tuple[tuple[str | int, ...], bool]:
-    match record:
-        case r.AccessControlEntryRecord() | r.RemoveAccessControlEntryRecord():
-            removing = isinstance(record, r.RemoveAccessControlEntryRecord)
-            return ("acl", str(record.id)), removing
-        case r.UserScramCredentialRecord() | r.RemoveUserScramCredentialRecord():
-            removing = isinstance(record, r.RemoveUserScramCredentialRecord)
-            return ("scram", record.name, record.mechanism), removing
-        case r.DelegationTokenRecord() | r.RemoveDelegationTokenRecord():
-            removing = isinstance(record, r.RemoveDelegationTokenRecord)
-            return ("token", record.token_id), removing
-        case r.ClientQuotaRecord():
-            # The default entity has a shorter key, because a named entity may have any name.
-            parts = (
-                part
-                for entity in record.entity
-                for part in (
-                    (entity.entity_type, "named", entity.entity_name)
-                    if entity.entity_name is not None
-                    else (entity.entity_type, "default")
-                )
-            )
-            return ("quota", record.key, *parts), record.remove
-    raise AssertionError(record)
+def _add_acl(draft: _Draft, record: r.AccessControlEntryRecord) -> None:
+    draft.acls.writable()[record.id] = acl_entry(record)
+
+
+def _remove_acl(draft: _Draft, record: r.RemoveAccessControlEntryRecord) -> None:
+    draft.acls.writable().pop(record.id, None)
+
+
+def _set_scram(draft: _Draft, record: r.UserScramCredentialRecord) -> None:
+    draft.scram.writable()[record.name, record.mechanism] = record
+
+
+def _remove_scram(draft: _Draft, record: r.RemoveUserScramCredentialRecord) -> None:
+    draft.scram.writable().pop((record.name, record.mechanism), None)
 
 
 _APPLIERS: dict[type, Callable[[_Draft, Any], None]] = {
@@ -390,11 +385,11 @@ _APPLIERS: dict[type, Callable[[_Draft, Any], None]] = {
     r.AbortTransactionRecord: _abort_transaction,
     r.NoOpRecord: _pass_over,
     r.ZkMigrationStateRecord: _pass_over,
-    r.AccessControlEntryRecord: _carry,
-    r.RemoveAccessControlEntryRecord: _carry,
+    r.AccessControlEntryRecord: _add_acl,
+    r.RemoveAccessControlEntryRecord: _remove_acl,
     r.ClientQuotaRecord: _carry,
-    r.UserScramCredentialRecord: _carry,
-    r.RemoveUserScramCredentialRecord: _carry,
+    r.UserScramCredentialRecord: _set_scram,
+    r.RemoveUserScramCredentialRecord: _remove_scram,
     r.DelegationTokenRecord: _carry,
     r.RemoveDelegationTokenRecord: _carry,
 }

@@ -20,7 +20,8 @@ from tidelog.model.ids import (
     TopicId,
     TopicPartition,
 )
-from tidelog.protocol.metadata.metadata_records import MetadataRecord
+from tidelog.protocol.metadata.metadata_records import MetadataRecord, UserScramCredentialRecord
+from tidelog.security.acls import AclEntry
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
@@ -149,8 +150,13 @@ class ClusterImage:
     features: Mapping[str, int] = field(default_factory=dict)
     """Finalised feature levels; a feature that is absent has level 0."""
     next_producer_id: ProducerId = 0
+    acls: Mapping[UUID, AclEntry] = field(default_factory=dict)
+    scram: Mapping[tuple[str, int], UserScramCredentialRecord] = field(
+        default_factory=dict, repr=False
+    )
+    """The SCRAM credentials by user name and mechanism, which no text of an image shows."""
     carried: Mapping[tuple[str | int, ...], MetadataRecord] = field(default_factory=dict)
-    """Records that Tidelog keeps but does not act on yet: ACLs, quotas, credentials, tokens."""
+    """Records that Tidelog keeps but does not act on yet: quotas and delegation tokens."""
     offset: Offset = NO_OFFSET
     """The offset of the last record applied."""
     epoch: LeaderEpoch = 0

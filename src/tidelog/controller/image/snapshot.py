@@ -5,10 +5,12 @@ to the snapshot.
 """
 
 from collections.abc import Iterator, Mapping
+from uuid import UUID
 
 from tidelog.controller.features import METADATA_VERSION
 from tidelog.controller.image.image import ClusterImage, Endpoint, TopicImage, VersionRange
 from tidelog.protocol.metadata.metadata_records import (
+    AccessControlEntryRecord,
     ConfigRecord,
     EndPoint,
     Feature,
@@ -20,6 +22,7 @@ from tidelog.protocol.metadata.metadata_records import (
     RegisterControllerRecord,
     TopicRecord,
 )
+from tidelog.security.acls import AclEntry
 
 
 def records_of(image: ClusterImage) -> Iterator[MetadataRecord]:
@@ -35,7 +38,23 @@ def records_of(image: ClusterImage) -> Iterator[MetadataRecord]:
             yield ConfigRecord(resource_type=kind, resource_name=resource, name=name, value=value)
     if image.next_producer_id > 0:
         yield ProducerIdsRecord(broker_id=-1, next_producer_id=image.next_producer_id)
+    for id_, entry in image.acls.items():
+        yield _acl(id_, entry)
+    yield from image.scram.values()
     yield from image.carried.values()
+
+
+def _acl(id_: UUID, entry: AclEntry) -> AccessControlEntryRecord:
+    return AccessControlEntryRecord(
+        id=id_,
+        resource_type=entry.resource_type,
+        resource_name=entry.resource_name,
+        pattern_type=entry.pattern_type,
+        principal=entry.principal,
+        host=entry.host,
+        operation=entry.operation,
+        permission_type=entry.permission,
+    )
 
 
 def _nodes(image: ClusterImage) -> Iterator[MetadataRecord]:

@@ -4,6 +4,8 @@ Each function handles the groups of one `__consumer_offsets` partition. The API 
 coordinator and merges the responses.
 """
 
+from typing import Any
+
 from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
 from kio.schema.delete_groups.v2.response import DeletableGroupResult, DeleteGroupsResponse
 from kio.schema.describe_groups.v6.request import DescribeGroupsRequest
@@ -15,58 +17,84 @@ from kio.schema.describe_groups.v6.response import (
 from kio.schema.list_groups.v5.request import ListGroupsRequest
 from kio.schema.list_groups.v5.response import ListedGroup, ListGroupsResponse
 
-from tidelog.coordination.core import Change, ShardCore
 from tidelog.coordination.groups import replies
 from tidelog.coordination.groups.classic.group import ClassicGroup, GroupState
+from tidelog.coordination.groups.kind import GroupDecision, GroupKind, GroupRecord
+from tidelog.coordination.groups.shard_state import GroupShardState
 from tidelog.coordination.offsets.offset_messages import NO_THROTTLE
-from tidelog.coordination.records import GroupMetadataKey
+from tidelog.coordination.runtime.decision import CoordinatorRequest, Instant, RecordOrigin
 from tidelog.model.errors import ErrorCode
 
-GROUP_TYPE = "classic"
-
 _GROUP_ID_NOT_FOUND_SINCE = 6
+
+
+class GroupAdministration(GroupKind):
+    """The requests that concern groups of every kind. This part has no state and no records."""
+
+    type_name = "administration"
+    messages = frozenset({ListGroupsRequest, DescribeGroupsRequest, DeleteGroupsRequest})
+    keys = ()
+
+    def __init__(self, shard: GroupShardState) -> None:
+        self._shard = shard
+
+    def decide(self, request: CoordinatorRequest, at: Instant) -> GroupDecision:
+        match request.message:
+            case ListGroupsRequest() as message:
+                return _list_groups(self._shard, message)
+            case DescribeGroupsRequest() as message:
+                return _describe_groups(self._shard, message, request.version)
+            case DeleteGroupsRequest() as message:
+                return _delete_groups(self._shard, message)
+        raise AssertionError(request)
+
+    def replay(self, key: Any, value: Any | None, origin: RecordOrigin) -> None:
+        raise AssertionError(key)
+
 
 # -- ListGroups ------------------------------------------------------------------------------------
 
 
-def list_groups(core: ShardCore, request: ListGroupsRequest, ticket: int) -> None:
+def _list_groups(shard: GroupShardState, request: ListGroupsRequest) -> GroupDecision:
     states = {name.lower() for name in request.states_filter}
     types = {name.lower() for name in request.types_filter}
     listed = tuple(
         ListedGroup(
             group_id=group.group_id,
-            protocol_type=group.protocol_type or "",
-            group_state=group.state.value,
-            group_type=GROUP_TYPE,
+            protocol_type=group.listed_protocol_type,
+            group_state=group.state_name,
+            group_type=group.type_name,
         )
-        for group in core.groups.values()
-        if (not states or group.state.value.lower() in states)
-        and (not types or GROUP_TYPE in types)
+        for group in shard.groups.values()
+        if (not states or group.state_name.lower() in states)
+        and (not types or group.type_name in types)
     )
-    response = ListGroupsResponse(
-        throttle_time=NO_THROTTLE, error_code=ErrorCode.none, groups=listed
+    return GroupDecision(
+        response=ListGroupsResponse(
+            throttle_time=NO_THROTTLE, error_code=ErrorCode.none, groups=listed
+        )
     )
-    core.answer(ticket, response)
 
 
 # -- DescribeGroups --------------------------------------------------------------------------------
 
 
-def describe_groups(
-    core: ShardCore, request: DescribeGroupsRequest, version: int, ticket: int
-) -> None:
-    described = tuple(_describe(core, group_id, version) for group_id in request.groups)
-    response = DescribeGroupsResponse(throttle_time=NO_THROTTLE, groups=described)
-    core.answer(ticket, response)
+def _describe_groups(
+    shard: GroupShardState, request: DescribeGroupsRequest, version: int
+) -> GroupDecision:
+    described = tuple(_describe(shard, group_id, version) for group_id in request.groups)
+    return GroupDecision(
+        response=DescribeGroupsResponse(throttle_time=NO_THROTTLE, groups=described)
+    )
 
 
-def _describe(core: ShardCore, group_id: str, version: int) -> DescribedGroup:
-    group = core.groups.get(group_id)
-    if group is None:
+def _describe(shard: GroupShardState, group_id: str, version: int) -> DescribedGroup:
+    group = shard.groups.get(group_id)
+    if not isinstance(group, ClassicGroup):
         dead = GroupState.DEAD.value
         if version < _GROUP_ID_NOT_FOUND_SINCE:
             return replies.not_described(group_id, ErrorCode.none, state=dead)
-        message = f"Group {group_id} not found."
+        message = f"Group {group_id} {'not found' if group is None else 'is not a classic group'}."
         return replies.not_described(group_id, ErrorCode.group_id_not_found, message, dead)
     stable = group.state is GroupState.STABLE
     return DescribedGroup(
@@ -98,58 +126,17 @@ def _described_members(group: ClassicGroup) -> tuple[DescribedGroupMember, ...]:
 # -- DeleteGroups ----------------------------------------------------------------------------------
 
 
-def delete_groups(core: ShardCore, request: DeleteGroupsRequest, ticket: int) -> None:
-    """Remove empty groups and their offsets; the tombstones of the offsets are written first."""
-    changes: list[Change] = []
-    removed: dict[str, ClassicGroup] = {}
+def _delete_groups(shard: GroupShardState, request: DeleteGroupsRequest) -> GroupDecision:
+    """Remove groups and their offsets; the tombstones of the offsets are written first."""
+    records: list[GroupRecord] = []
     results: list[DeletableGroupResult] = []
     for group_id in request.groups_names:
-        group = core.groups.get(group_id)
-        error = _check_delete(group)
-        if error is ErrorCode.none:
-            assert group is not None
-            changes += group_tombstones(core, group_id)
-            removed[group_id] = core.groups.pop(group_id)
+        group = shard.groups.get(group_id)
+        error = ErrorCode.group_id_not_found if group is None else group.check_delete()
+        if group is not None and error is ErrorCode.none:
+            records += ((key, None) for key, _ in shard.offsets.of_group(group_id))
+            records += ((key, None) for key in shard.offsets.pending_of(group_id))
+            records += group.tombstones()
         results.append(DeletableGroupResult(group_id=group_id, error_code=error))
-
-    def settled(error: ErrorCode) -> None:
-        if error is not ErrorCode.none:
-            core.answer(ticket, replies.refusal(request, error, 0))
-            return
-        response = DeleteGroupsResponse(throttle_time=NO_THROTTLE, results=tuple(results))
-        core.answer(ticket, response)
-
-    if changes:
-        core.write_parts(changes, settled, undo=lambda part: restore(core, removed, part))
-    else:
-        settled(ErrorCode.none)
-
-
-def _check_delete(group: ClassicGroup | None) -> ErrorCode:
-    if group is None:
-        return ErrorCode.group_id_not_found
-    if group.state is not GroupState.EMPTY:
-        return ErrorCode.non_empty_group
-    return ErrorCode.none
-
-
-def group_tombstones(core: ShardCore, group_id: str) -> list[Change]:
-    """Tombstones for a group and for its offsets, both committed and in flight."""
-    keys = {key: None for key, _ in core.offsets.of_group(group_id)}
-    keys.update(core.offsets_in_flight(group_id))
-    changes: list[Change] = [(key, None) for key in keys]
-    changes.append((GroupMetadataKey(group_id), None))
-    return changes
-
-
-def restore(core: ShardCore, removed: dict[str, ClassicGroup], unwritten: list[Change]) -> None:
-    """Restore groups whose removal could not be written, unless they have been created again.
-
-    A group is also restored if its own tombstone was written, but some tombstones of its offsets
-    were not.
-    """
-    for key, _ in unwritten:
-        if isinstance(key, GroupMetadataKey):
-            core.groups.setdefault(key.group, removed[key.group])
-        elif core.offsets.get(key.group, key.topic, key.partition) is not None:
-            core.ensure_group(key.group)
+    response = DeleteGroupsResponse(throttle_time=NO_THROTTLE, results=tuple(results))
+    return GroupDecision(records=tuple(records), response=response, is_atomic=False)

@@ -3,6 +3,10 @@
 from functools import singledispatch
 from typing import Any
 
+from kio.schema.consumer_group_describe.v1.request import ConsumerGroupDescribeRequest
+from kio.schema.consumer_group_describe.v1.response import ConsumerGroupDescribeResponse
+from kio.schema.consumer_group_heartbeat.v1.request import ConsumerGroupHeartbeatRequest
+from kio.schema.consumer_group_heartbeat.v1.response import ConsumerGroupHeartbeatResponse
 from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
 from kio.schema.delete_groups.v2.response import DeletableGroupResult, DeleteGroupsResponse
 from kio.schema.describe_groups.v6.request import DescribeGroupsRequest
@@ -17,12 +21,26 @@ from kio.schema.list_groups.v5.request import ListGroupsRequest
 from kio.schema.list_groups.v5.response import ListGroupsResponse
 from kio.schema.offset_delete.v0.request import OffsetDeleteRequest
 from kio.schema.offset_delete.v0.response import OffsetDeleteResponse
+from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
+from kio.schema.share_group_describe.v1.response import ShareGroupDescribeResponse
+from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
+from kio.schema.share_group_heartbeat.v1.response import ShareGroupHeartbeatResponse
 from kio.schema.sync_group.v5.request import SyncGroupRequest
 from kio.schema.sync_group.v5.response import SyncGroupResponse
+from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest
+from kio.schema.txn_offset_commit.v5.response import TxnOffsetCommitResponse
 
 from tidelog.coordination.groups.classic.group import ClassicGroup
 from tidelog.coordination.groups.classic.member import ClassicMember
+from tidelog.coordination.groups.consumer.describing import (
+    not_described as not_described_consumer_group,
+)
+from tidelog.coordination.groups.consumer.heartbeats import heartbeat_response
+from tidelog.coordination.groups.share import describing as share_describing
+from tidelog.coordination.groups.share import share_offsets
+from tidelog.coordination.groups.share import share_responses as share_heartbeat
 from tidelog.coordination.offsets.offset_messages import NO_THROTTLE, refused_commit, refused_fetch
+from tidelog.coordination.offsets.transactional import refused_txn_commit
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.canonical import (
     OffsetCommitRequest,
@@ -32,6 +50,23 @@ from tidelog.protocol.messages.canonical import (
 )
 
 UNKNOWN_MEMBER_ID = ""
+
+_WRITE_ERRORS = {
+    ErrorCode.unknown_topic_or_partition: ErrorCode.coordinator_not_available,
+    ErrorCode.not_enough_replicas: ErrorCode.coordinator_not_available,
+    ErrorCode.not_enough_replicas_after_append: ErrorCode.coordinator_not_available,
+    ErrorCode.request_timed_out: ErrorCode.coordinator_not_available,
+    ErrorCode.not_leader_or_follower: ErrorCode.not_coordinator,
+    ErrorCode.kafka_storage_error: ErrorCode.not_coordinator,
+    ErrorCode.message_too_large: ErrorCode.unknown_server_error,
+    ErrorCode.record_list_too_large: ErrorCode.unknown_server_error,
+    ErrorCode.invalid_fetch_size: ErrorCode.unknown_server_error,
+}
+
+
+def write_error(error: ErrorCode) -> ErrorCode:
+    """The error that a group member receives for an append error, as in Kafka."""
+    return _WRITE_ERRORS.get(error, error)
 
 
 def joined(
@@ -159,8 +194,37 @@ def _(request: OffsetCommitRequest, error: ErrorCode, version: int) -> OffsetCom
 
 
 @refusal.register
+def _(request: TxnOffsetCommitRequest, error: ErrorCode, version: int) -> TxnOffsetCommitResponse:
+    return refused_txn_commit(request, error)
+
+
+@refusal.register
 def _(request: OffsetFetchRequest, error: ErrorCode, version: int) -> OffsetFetchResponse:
+    if error is ErrorCode.coordinator_not_available:
+        # Consumers do not expect this error here, but they retry after NOT_COORDINATOR.
+        error = ErrorCode.not_coordinator
     return refused_fetch(request, error, version)
+
+
+@refusal.register
+def _(
+    request: ShareGroupHeartbeatRequest, error: ErrorCode, version: int
+) -> ShareGroupHeartbeatResponse:
+    return share_heartbeat.heartbeat_response(error=error)
+
+
+@refusal.register
+def _(
+    request: ShareGroupDescribeRequest, error: ErrorCode, version: int
+) -> ShareGroupDescribeResponse:
+    return share_describing.refused(request.group_ids, error)
+
+
+@refusal.register(share_offsets.DescribeOffsets)
+@refusal.register(share_offsets.AlterOffsets)
+@refusal.register(share_offsets.DeleteOffsets)
+def _(request: Any, error: ErrorCode, version: int) -> Any:
+    return share_offsets.refused(request, error)
 
 
 @refusal.register
@@ -190,3 +254,18 @@ def _(request: DeleteGroupsRequest, error: ErrorCode, version: int) -> DeleteGro
 @refusal.register
 def _(request: OffsetDeleteRequest, error: ErrorCode, version: int) -> OffsetDeleteResponse:
     return OffsetDeleteResponse(error_code=error, throttle_time=NO_THROTTLE, topics=())
+
+
+@refusal.register
+def _(
+    request: ConsumerGroupHeartbeatRequest, error: ErrorCode, version: int
+) -> ConsumerGroupHeartbeatResponse:
+    return heartbeat_response(error=error)
+
+
+@refusal.register
+def _(
+    request: ConsumerGroupDescribeRequest, error: ErrorCode, version: int
+) -> ConsumerGroupDescribeResponse:
+    groups = tuple(not_described_consumer_group(one, error) for one in request.group_ids)
+    return ConsumerGroupDescribeResponse(throttle_time=NO_THROTTLE, groups=groups)

@@ -1,10 +1,12 @@
 """OffsetCommit (key 8), OffsetFetch (key 9) and OffsetDelete (key 47).
 
-A commit is answered when it is durable. From then on, fetches return its offsets. Consumers that
-assign partitions manually commit with generation -1. A commit with generation -1 is accepted only
-if the group has no members.
+A commit is answered when it is committed to the log, and so is a fetch that returns its offsets.
+With require_stable, a fetch returns UNSTABLE_OFFSET_COMMIT for a partition that has offsets in an
+open transaction (KIP-447). Consumers that assign partitions manually commit with generation -1. A
+commit with generation -1 is accepted only if the group has no members.
 """
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from kio.schema.offset_commit.v10.request import OffsetCommitRequestPartition
@@ -15,10 +17,16 @@ from kio.schema.offset_delete.v0.response import (
     OffsetDeleteResponseTopic,
 )
 
-from tidelog.coordination.core import Change, ShardCore
 from tidelog.coordination.groups import replies
-from tidelog.coordination.groups.classic import rebalancing
-from tidelog.coordination.groups.classic.group import ClassicGroup, GroupState
+from tidelog.coordination.groups.classic.draft import GroupChanged
+from tidelog.coordination.groups.classic.group import CLASSIC, simple_group
+from tidelog.coordination.groups.kind import (
+    CoordinatedGroup,
+    GroupDecision,
+    GroupRecord,
+    OfKind,
+)
+from tidelog.coordination.groups.shard_state import GroupShardState
 from tidelog.coordination.java_strings import utf16_length
 from tidelog.coordination.offsets.offset_messages import (
     NO_THROTTLE,
@@ -27,11 +35,12 @@ from tidelog.coordination.offsets.offset_messages import (
     fetched_partition,
     fetched_topics,
     refused_commit,
-    refused_fetch,
+    refused_group,
 )
 from tidelog.coordination.records import OffsetCommitKey, OffsetCommitValue
+from tidelog.coordination.runtime.decision import CoordinatorRequest, Instant
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_TIMESTAMP, ZERO_TOPIC_ID, Millis
+from tidelog.model.ids import NO_TIMESTAMP, ZERO_TOPIC_ID, Millis, TopicId
 from tidelog.protocol.messages.canonical import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -49,44 +58,51 @@ _MILLISECOND = timedelta(milliseconds=1)
 # -- OffsetCommit ----------------------------------------------------------------------------------
 
 
-def commit(core: ShardCore, request: OffsetCommitRequest, version: int, ticket: int) -> None:
-    group = core.groups.get(request.group_id)
-    error = _check_commit(group, request, version)
+def commit(shard: GroupShardState, request: CoordinatorRequest, at: Instant) -> GroupDecision:
+    message: OffsetCommitRequest = request.message
+    group = shard.groups.get(message.group_id)
+    error = _check_commit(group, message, request.version)
     if error is not ErrorCode.none:
-        core.answer(ticket, refused_commit(request, error))
-        return
-    core.ensure_group(request.group_id)
-    if group is not None and group.is_in(GroupState.STABLE, GroupState.PREPARING_REBALANCE):
-        rebalancing.renew_session(core, group, group.members[request.member_id])
-    expires = _expire_timestamp(request, core.wall)
-    changes: list[Change] = []
+        return GroupDecision(response=refused_commit(message, error), at_once=True)
+    expires = _expire_timestamp(message, at.wall)
+    records: list[GroupRecord] = []
 
     def take(topic: OffsetCommitRequestTopic, partition: OffsetCommitRequestPartition) -> ErrorCode:
         metadata = partition.committed_metadata or ""
-        if utf16_length(metadata) > core.settings.offset_metadata_max_bytes:
+        if utf16_length(metadata) > shard.settings.offset_metadata_max_bytes:
             return ErrorCode.offset_metadata_too_large
-        key = OffsetCommitKey(request.group_id, topic.name, partition.partition_index)
+        error = _check_partition(group, message, _topic_id(topic, at), partition.partition_index)
+        if error is not ErrorCode.none:
+            return error
+        key = OffsetCommitKey(message.group_id, topic.name, partition.partition_index)
         value = OffsetCommitValue(
             offset=partition.committed_offset,
             leader_epoch=partition.committed_leader_epoch,
             metadata=metadata,
-            commit_timestamp=core.wall,
+            commit_timestamp=at.wall,
             expire_timestamp=expires,
             topic_id=topic.topic_id or ZERO_TOPIC_ID,
         )
-        changes.append((key, value))
+        records.append((key, value))
         return ErrorCode.none
 
-    response = commit_response(request, take)
-    if not changes:
-        core.answer(ticket, response)
-        return
+    response = commit_response(message, take)
+    return GroupDecision(
+        records=tuple(records),
+        response=response,
+        changes=_group_changes(group, message, at),
+        at_once=not records,
+    )
 
-    def settled(error: ErrorCode) -> None:
-        good = error is ErrorCode.none
-        core.answer(ticket, response if good else refused_commit(request, error))
 
-    core.write(changes, settled, undo=lambda error: core.forget_simple_group(request.group_id))
+def _group_changes(
+    group: CoordinatedGroup | None, message: OffsetCommitRequest, at: Instant
+) -> tuple[OfKind, ...]:
+    if group is None:
+        # As in Kafka, the group exists even if every partition is refused and nothing is stored.
+        return (OfKind(CLASSIC, GroupChanged(simple_group(message.group_id))),)
+    changes = group.commit_changes(message.member_id, at)
+    return tuple(OfKind(group.type_name, change) for change in changes)
 
 
 def _expire_timestamp(request: OffsetCommitRequest, now: Millis) -> Millis:
@@ -100,88 +116,101 @@ def _expire_timestamp(request: OffsetCommitRequest, now: Millis) -> Millis:
 
 
 def _check_commit(
-    group: ClassicGroup | None, request: OffsetCommitRequest, version: int
+    group: CoordinatedGroup | None, request: OffsetCommitRequest, version: int
 ) -> ErrorCode:
-    generation = request.generation_id_or_member_epoch
-    if group is None:
-        if generation < 0:
-            return ErrorCode.none
-        if version >= _GROUP_ID_NOT_FOUND_SINCE:
-            return ErrorCode.group_id_not_found
-        return ErrorCode.illegal_generation
-    if generation < 0 and group.state is GroupState.EMPTY:
+    epoch = request.generation_id_or_member_epoch
+    if group is not None:
+        return group.check_commit(request.member_id, request.group_instance_id, epoch, version)
+    if epoch < 0:
         return ErrorCode.none
-    error = group.validate_member(request.member_id, request.group_instance_id)
-    if error is not ErrorCode.none:
-        return error
-    if generation != group.generation:
-        return ErrorCode.illegal_generation
-    if group.state is GroupState.COMPLETING_REBALANCE:
-        # The member knows the new generation but not its assignment, so it must not commit yet.
-        return ErrorCode.rebalance_in_progress
-    return ErrorCode.none
+    if version >= _GROUP_ID_NOT_FOUND_SINCE:
+        return ErrorCode.group_id_not_found
+    return ErrorCode.illegal_generation
+
+
+def _check_partition(
+    group: CoordinatedGroup | None,
+    request: OffsetCommitRequest,
+    topic_id: TopicId,
+    partition: int,
+) -> ErrorCode:
+    if group is None:
+        return ErrorCode.none
+    epoch = request.generation_id_or_member_epoch
+    return group.check_committed_partition(request.member_id, epoch, topic_id, partition)
+
+
+def _topic_id(topic: OffsetCommitRequestTopic, at: Instant) -> TopicId:
+    """The topic's id. A request before version 10 contains the name only."""
+    if topic.topic_id is not None:
+        return topic.topic_id
+    known = at.image.topics.get(topic.name)
+    return ZERO_TOPIC_ID if known is None else known.topic_id
 
 
 # -- OffsetFetch -----------------------------------------------------------------------------------
 
 
-def fetch(core: ShardCore, request: OffsetFetchRequest, version: int, ticket: int) -> None:
-    """Fetch offsets; with require_stable, wait until the commits in flight have completed."""
-    up_to = core.newest_in_flight(core.last_write) if request.require_stable else None
-    if up_to is None:
-        _answer_fetch(core, request, ticket)
-    else:
-        _fetch_after(core, request, version, ticket, up_to)
+def fetch(shard: GroupShardState, request: CoordinatorRequest) -> GroupDecision:
+    """Fetch offsets. As any read, the response leaves when the offsets in it are committed."""
+    message: OffsetFetchRequest = request.message
+    response = fetch_response(
+        _fetch_group(shard, group, message.require_stable, request.version)
+        for group in message.groups
+    )
+    return GroupDecision(response=response)
 
 
-def _fetch_after(
-    core: ShardCore, request: OffsetFetchRequest, version: int, ticket: int, write_id: int
-) -> None:
-    def settled(error: ErrorCode) -> None:
-        earlier = core.newest_in_flight(write_id)
-        if error is ErrorCode.none:
-            _answer_fetch(core, request, ticket)
-        elif earlier == write_id or error is ErrorCode.not_coordinator:
-            # The write timed out. Consumers do not expect a timeout error here, but they retry
-            # after NOT_COORDINATOR.
-            core.answer(ticket, refused_fetch(request, ErrorCode.not_coordinator, version))
-        elif earlier is None:
-            _answer_fetch(core, request, ticket)
-        else:
-            _fetch_after(core, request, version, ticket, earlier)
-
-    core.when_settled(write_id, settled)
+def _fetch_group(
+    shard: GroupShardState, asked: OffsetFetchRequestGroup, is_stable: bool, version: int
+) -> OffsetFetchResponseGroup:
+    group = shard.groups.get(asked.group_id)
+    if group is not None:
+        error = group.check_fetch(asked.member_id, asked.member_epoch)
+        if error is not ErrorCode.none:
+            return refused_group(asked, error, version)
+    return _fetched(shard, asked, is_stable)
 
 
-def _answer_fetch(core: ShardCore, request: OffsetFetchRequest, ticket: int) -> None:
-    core.answer(ticket, fetch_response(_fetched(core, group) for group in request.groups))
+def _fetched(
+    shard: GroupShardState, group: OffsetFetchRequestGroup, is_stable: bool
+) -> OffsetFetchResponseGroup:
+    offsets = shard.offsets
 
-
-def _fetched(core: ShardCore, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
     def lookup(topic: OffsetFetchRequestTopics, partition: int) -> OffsetCommitValue | None:
-        value = core.offsets.get(group.group_id, topic.name, partition)
+        value = offsets.get(group.group_id, topic.name, partition)
         if value is None or ZERO_TOPIC_ID in (value.topic_id, topic.topic_id or ZERO_TOPIC_ID):
             return value
         # An offset of a deleted topic does not apply to a new topic of the same name.
         return value if value.topic_id == topic.topic_id else None
 
+    def check(topic: str, partition: int) -> ErrorCode:
+        if is_stable and offsets.is_pending(group.group_id, topic, partition):
+            return ErrorCode.unstable_offset_commit
+        return ErrorCode.none
+
     if group.topics is None:
-        topics = _all_offsets(core, group.group_id)
+        topics = _all_offsets(shard, group.group_id, check)
     else:
-        topics = fetched_topics(group.topics, lookup)
+        topics = fetched_topics(group.topics, lookup, check)
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
 
 
-def _all_offsets(core: ShardCore, group_id: str) -> tuple[OffsetFetchResponseTopics, ...]:
+def _all_offsets(
+    shard: GroupShardState, group_id: str, check: Callable[[str, int], ErrorCode]
+) -> tuple[OffsetFetchResponseTopics, ...]:
     """Every offset of the group; the API layer adds the current topic ids."""
     by_topic: dict[str, list[tuple[int, OffsetCommitValue]]] = {}
-    for key, value in core.offsets.of_group(group_id):
+    for key, value in shard.offsets.of_group(group_id):
         by_topic.setdefault(key.topic, []).append((key.partition, value))
     return tuple(
         OffsetFetchResponseTopics(
             name=topic,
             topic_id=None,
-            partitions=tuple(fetched_partition(partition, value) for partition, value in found),
+            partitions=tuple(
+                fetched_partition(partition, value, check(topic, partition))
+                for partition, value in found
+            ),
         )
         for topic, found in by_topic.items()
     )
@@ -190,47 +219,34 @@ def _all_offsets(core: ShardCore, group_id: str) -> tuple[OffsetFetchResponseTop
 # -- OffsetDelete ----------------------------------------------------------------------------------
 
 
-def delete_offsets(core: ShardCore, request: OffsetDeleteRequest, ticket: int) -> None:
+def delete_offsets(shard: GroupShardState, request: OffsetDeleteRequest) -> GroupDecision:
     """Delete offsets of topics that the group does not subscribe to."""
-    group = core.groups.get(request.group_id)
+    group = shard.groups.get(request.group_id)
     error = _check_delete(group, request)
     if error is not ErrorCode.none:
-        core.answer(ticket, replies.refusal(request, error, 0))
-        return
+        return GroupDecision(response=replies.refusal(request, error, 0))
     assert group is not None
-    in_flight = core.offsets_in_flight(request.group_id)
-    changes: list[Change] = [
+    pending = shard.offsets.pending_of(request.group_id)
+    records = tuple(
         (key, None)
         for key in _keys_to_delete(group, request)
-        if key in in_flight or core.offsets.get(key.group, key.topic, key.partition) is not None
-    ]
+        if key in pending or shard.offsets.get(key.group, key.topic, key.partition) is not None
+    )
     response = OffsetDeleteResponse(
         error_code=ErrorCode.none,
         throttle_time=NO_THROTTLE,
         topics=tuple(_deleted(group, topic) for topic in request.topics),
     )
-
-    def settled(error: ErrorCode) -> None:
-        good = error is ErrorCode.none
-        core.answer(ticket, response if good else replies.refusal(request, error, 0))
-
-    if changes:
-        core.write_parts(changes, settled)
-    else:
-        settled(ErrorCode.none)
+    return GroupDecision(records=records, response=response, is_atomic=False)
 
 
-def _check_delete(group: ClassicGroup | None, request: OffsetDeleteRequest) -> ErrorCode:
+def _check_delete(group: CoordinatedGroup | None, request: OffsetDeleteRequest) -> ErrorCode:
     if not request.group_id:
         return ErrorCode.invalid_group_id
-    if group is None:
-        return ErrorCode.group_id_not_found
-    if group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
-        return ErrorCode.non_empty_group
-    return ErrorCode.none
+    return ErrorCode.group_id_not_found if group is None else group.check_offset_delete()
 
 
-def _keys_to_delete(group: ClassicGroup, request: OffsetDeleteRequest) -> list[OffsetCommitKey]:
+def _keys_to_delete(group: CoordinatedGroup, request: OffsetDeleteRequest) -> list[OffsetCommitKey]:
     return [
         OffsetCommitKey(group.group_id, topic.name, partition.partition_index)
         for topic in request.topics
@@ -239,7 +255,7 @@ def _keys_to_delete(group: ClassicGroup, request: OffsetDeleteRequest) -> list[O
     ]
 
 
-def _deleted(group: ClassicGroup, topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic:
+def _deleted(group: CoordinatedGroup, topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic:
     subscribed = group.is_subscribed_to(topic.name)
     error = ErrorCode.group_subscribed_to_topic if subscribed else ErrorCode.none
     return OffsetDeleteResponseTopic(

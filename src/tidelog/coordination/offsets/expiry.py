@@ -6,81 +6,66 @@ time of an offset starts at its commit. An offset stays while a member subscribe
 group without offsets and members is removed.
 """
 
-from collections.abc import Collection
+from collections.abc import Iterator
 
-from tidelog.coordination.core import Change, ShardCore
-from tidelog.coordination.groups.administration import restore
-from tidelog.coordination.groups.classic.group import ClassicGroup, GroupState
-from tidelog.coordination.records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
-from tidelog.coordination.timers import RetentionCheck
-from tidelog.model.ids import NO_TIMESTAMP, Millis, TopicPartition
-
-
-def schedule_check(core: ShardCore) -> None:
-    core.schedule(RetentionCheck(), core.settings.offsets_retention_check_interval_ms)
+from tidelog.controller.image.image import ClusterImage
+from tidelog.coordination.groups.kind import CoordinatedGroup, GroupRecord
+from tidelog.coordination.groups.shard_state import GroupShardState
+from tidelog.coordination.records import OffsetCommitKey, OffsetCommitValue
+from tidelog.coordination.runtime.decision import Instant
+from tidelog.model.ids import NO_TIMESTAMP
 
 
-def check(core: ShardCore) -> None:
-    """Remove expired offsets and empty groups, and schedule the next check."""
-    schedule_check(core)
-    in_flight = core.offsets_in_flight()
-    busy = {key.group for key in in_flight}
-    tombstones: list[Change] = []
-    removed: dict[str, ClassicGroup] = {}
-    for group in list(core.groups.values()):
-        kept, expired = _sort_out(core, group, in_flight)
-        tombstones += [(key, None) for key in expired]
-        if kept == 0 and group.state is GroupState.EMPTY and group.group_id not in busy:
+def expired_records(shard: GroupShardState, at: Instant) -> Iterator[GroupRecord]:
+    """Tombstones for expired offsets and for groups that are no longer used."""
+    for group in list(shard.groups.values()):
+        kept, expired = _sort_out(shard, group, at)
+        yield from ((key, None) for key in expired)
+        if not kept and group.is_removable:
             # The tombstone of a group always follows the tombstones of its offsets.
-            tombstones.append((GroupMetadataKey(group.group_id), None))
-            removed[group.group_id] = core.groups.pop(group.group_id)
-    core.write_parts(tombstones, undo=lambda part: restore(core, removed, part))
+            yield from group.tombstones()
 
 
-def partitions_deleted(core: ShardCore, partitions: Collection[TopicPartition]) -> None:
-    """Remove the offsets that any group has committed for deleted partitions."""
-    gone = frozenset(partitions)
-    keys = {
-        key: None
-        for group_id in core.offsets.group_ids()
-        for key, _ in core.offsets.of_group(group_id)
-    }
-    keys.update(core.offsets_in_flight())
-    core.write_parts([(key, None) for key in keys if (key.topic, key.partition) in gone])
+def records_of_deleted_topics(
+    shard: GroupShardState, old: ClusterImage, new: ClusterImage
+) -> Iterator[GroupRecord]:
+    """Tombstones for the offsets that any group has committed for deleted topics."""
+    if old.topic_names is new.topic_names:
+        return
+    deleted = {name for id_, name in old.topic_names.items() if id_ not in new.topic_names}
+    if not deleted:
+        return
+    for group_id in shard.groups:
+        keys = {key: None for key, _ in shard.offsets.of_group(group_id)}
+        keys.update(shard.offsets.pending_of(group_id))
+        yield from ((key, None) for key in keys if key.topic in deleted)
 
 
 def _sort_out(
-    core: ShardCore, group: ClassicGroup, in_flight: Collection[OffsetCommitKey]
-) -> tuple[int, list[OffsetCommitKey]]:
-    """The number of offsets that the group keeps, and the keys of its expired offsets."""
+    shard: GroupShardState, group: CoordinatedGroup, at: Instant
+) -> tuple[bool, list[OffsetCommitKey]]:
+    """Whether the group keeps an offset, and the keys of its expired offsets."""
+    pending = shard.offsets.pending_of(group.group_id)
     expired = []
-    kept = 0
-    for key, value in core.offsets.of_group(group.group_id):
-        if key not in in_flight and _is_expired(core, group, key, value):
+    kept = bool(pending)
+    for key, value in shard.offsets.of_group(group.group_id):
+        if key not in pending and _is_expired(shard, group, key, value, at):
             expired.append(key)
         else:
-            kept += 1
+            kept = True
     return kept, expired
 
 
 def _is_expired(
-    core: ShardCore, group: ClassicGroup, key: OffsetCommitKey, value: OffsetCommitValue
+    shard: GroupShardState,
+    group: CoordinatedGroup,
+    key: OffsetCommitKey,
+    value: OffsetCommitValue,
+    at: Instant,
 ) -> bool:
-    since = _unused_since(group, value)
+    since = group.unused_since(value.commit_timestamp)
     if since is None or group.is_subscribed_to(key.topic):
         return False
     if value.expire_timestamp != NO_TIMESTAMP:
-        return core.settled_wall >= value.expire_timestamp
-    return core.settled_wall - since >= core.settings.offsets_retention_ms
-
-
-def _unused_since(group: ClassicGroup, value: OffsetCommitValue) -> Millis | None:
-    """The time at which an offset's retention starts; None while the offset must not expire."""
-    if group.protocol_type is None:
-        return value.commit_timestamp
-    if group.state is GroupState.EMPTY:
-        empty_since = group.state_timestamp
-        return value.commit_timestamp if empty_since is None else empty_since
-    if group.state is GroupState.STABLE and group.subscribed_topics is not None:
-        return value.commit_timestamp
-    return None
+        return at.settled_wall >= value.expire_timestamp
+    return at.settled_wall - since >= shard.settings.offsets_retention_ms

@@ -40,6 +40,9 @@ CommitCheck: TypeAlias = Callable[
 Lookup: TypeAlias = Callable[[OffsetFetchRequestTopics, int], OffsetCommitValue | None]
 """A function that returns the committed offset of one partition."""
 
+FetchCheck: TypeAlias = Callable[[str, int], ErrorCode]
+"""A function that returns the error of one partition."""
+
 
 def commit_response(request: OffsetCommitRequest, check: CommitCheck) -> OffsetCommitResponse:
     """One result per partition, in the order of the request."""
@@ -71,7 +74,7 @@ def fetch_response(groups: Iterable[OffsetFetchResponseGroup]) -> OffsetFetchRes
 
 
 def fetched_topics(
-    topics: Iterable[OffsetFetchRequestTopics], lookup: Lookup, error: ErrorCode = ErrorCode.none
+    topics: Iterable[OffsetFetchRequestTopics], lookup: Lookup, check: FetchCheck
 ) -> tuple[OffsetFetchResponseTopics, ...]:
     """One result per requested partition, in the order of the request."""
     return tuple(
@@ -79,7 +82,7 @@ def fetched_topics(
             name=topic.name,
             topic_id=topic.topic_id,
             partitions=tuple(
-                fetched_partition(partition, lookup(topic, partition), error)
+                fetched_partition(partition, lookup(topic, partition), check(topic.name, partition))
                 for partition in topic.partition_indexes
             ),
         )
@@ -88,9 +91,11 @@ def fetched_topics(
 
 
 def fetched_partition(
-    partition: int, value: OffsetCommitValue | None, error: ErrorCode = ErrorCode.none
+    partition: int, value: OffsetCommitValue | None, error: ErrorCode
 ) -> OffsetFetchResponsePartitions:
-    """The committed offset of a partition, or -1 if there is none."""
+    """The committed offset of a partition, or -1 if there is none or there is an error."""
+    if error is not ErrorCode.none:
+        value = None
     return OffsetFetchResponsePartitions(
         partition_index=partition,
         committed_offset=NO_OFFSET if value is None else value.offset,
@@ -103,10 +108,10 @@ def fetched_partition(
 def refused_fetch(
     request: OffsetFetchRequest, error: ErrorCode, version: int
 ) -> OffsetFetchResponse:
-    return fetch_response(_refused_group(group, error, version) for group in request.groups)
+    return fetch_response(refused_group(group, error, version) for group in request.groups)
 
 
-def _refused_group(
+def refused_group(
     group: OffsetFetchRequestGroup, error: ErrorCode, version: int
 ) -> OffsetFetchResponseGroup:
     """The error response for a group; before version 2, only the partitions have an error field."""
@@ -114,5 +119,5 @@ def _refused_group(
     return OffsetFetchResponseGroup(
         group_id=group.group_id,
         error_code=error,
-        topics=fetched_topics(topics, lambda topic, partition: None, error),
+        topics=fetched_topics(topics, lambda *_: None, lambda *_: error),
     )

@@ -79,6 +79,25 @@ class RootCheckpoints:
         self.cleaned.setdefault(partition, 0)
         self._write(names.CLEANER_CHECKPOINT, self.cleaned, durable=True)
 
+    def cleaned_to(self, partition: TopicPartition) -> Offset:
+        """Where the last pass of the cleaner ended; 0 if there was none."""
+        return self.cleaned.get(partition, 0)
+
+    def note_cleaned_to(self, partition: TopicPartition, offset: Offset) -> None:
+        """Record where a pass of the cleaner has ended, after its segments were synced."""
+        self.cleaned[partition] = offset
+        self._write(names.CLEANER_CHECKPOINT, self.cleaned, durable=False)
+
+    def adopt(self, partition: TopicPartition, log: PartitionLog) -> None:
+        """Take over the offsets of a log that moves into this directory.
+
+        If the log has gaps, this must be durable before the log has the name of the partition.
+        """
+        self.recovery_points[partition] = log.log_end_offset
+        self.log_starts[partition] = log.log_start_offset
+        if log.was_cleaned:
+            self.note_cleaned(partition)
+
     def forget(self, partition: TopicPartition) -> None:
         for state in (
             self.recovery_points,
@@ -97,6 +116,11 @@ class RootCheckpoints:
 
         The log calls this before it truncates itself to that offset.
         """
+        if self.cleaned.get(partition, 0) > offset:
+            # Records that replace the truncated ones are dirty. If they counted as clean, a later
+            # pass could drop one of their tombstones before the records that it deletes.
+            self.cleaned[partition] = offset
+            self._write(names.CLEANER_CHECKPOINT, self.cleaned, durable=True)
         if self.recovery_points.get(partition, 0) > offset:
             self.recovery_points[partition] = offset
             self._write(names.RECOVERY_POINT_CHECKPOINT, self._all_recovery_points, durable=True)

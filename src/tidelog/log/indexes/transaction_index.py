@@ -92,6 +92,10 @@ class TransactionIndex:
         return self._entries
 
 
+def encode_transaction(aborted: AbortedTxn) -> bytes:
+    return _ENTRY.pack(_VERSION, *aborted)
+
+
 def _sound_entries(raw: bytes, base: Offset) -> Iterator[AbortedTxn]:
     """The entries before the first invalid one.
 

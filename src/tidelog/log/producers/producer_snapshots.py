@@ -118,6 +118,11 @@ class SnapshotFiles:
             if not start <= offset <= end:
                 self.remove(offset)
 
+    def drop(self, offset: Offset) -> None:
+        """Remove the snapshot at this offset, if there is one."""
+        if offset in self._offsets:
+            self.remove(offset)
+
     def _read(self, offset: Offset) -> dict[ProducerId, ProducerEntry] | None:
         return decode(self._disk.read_file(self._path(offset)))
 

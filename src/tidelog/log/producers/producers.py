@@ -9,7 +9,7 @@ from collections import deque
 from typing import NamedTuple
 
 from tidelog.log.producers.markers import EndTransactionMarker
-from tidelog.log.results import AbortedTxn, AppendRefused
+from tidelog.log.results import AbortedTxn, AppendRefused, ProducerSequence
 from tidelog.model.effects import ActiveProducer
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_OFFSET, NO_TIMESTAMP, Millis, Offset, ProducerId
@@ -41,6 +41,7 @@ class ProducerEntry:
         "coordinator_epoch",
         "epoch",
         "last_timestamp",
+        "marker_offset",
         "transaction_first_offset",
     )
 
@@ -48,6 +49,8 @@ class ProducerEntry:
         self.epoch = epoch
         self.coordinator_epoch = -1
         self.last_timestamp: Millis = NO_TIMESTAMP
+        self.marker_offset: Offset = NO_OFFSET
+        """The offset of the last marker; -1 if none was appended since the log was opened."""
         self.transaction_first_offset: Offset = NO_OFFSET
         self.batches: deque[BatchSpan] = deque(maxlen=WINDOW)
 
@@ -119,17 +122,25 @@ class ProducerStates:
         return None
 
     def marker_refusal(
-        self, header: BatchHeader, marker: EndTransactionMarker
+        self, header: BatchHeader, marker: EndTransactionMarker, *, raises_epoch: bool = False
     ) -> AppendRefused | None:
-        """The refusal if a marker has an old producer or coordinator epoch; None if it is valid."""
+        """The refusal if a marker has an old producer or coordinator epoch; None if it is valid.
+
+        A marker that `raises_epoch` (transaction version 2) has a higher epoch than the records of
+        its transaction. If it has the epoch of the open transaction, it belongs to the transaction
+        before, and must not end this one (KIP-1228, F46). If no transaction is open, the marker is
+        repeated, and it may be written again.
+        """
         entry = self.entries.get(header.producer_id)
         if entry is None:
             return None
-        if header.producer_epoch < entry.epoch:
+        is_open = entry.transaction_first_offset != NO_OFFSET
+        lowest = entry.epoch + 1 if raises_epoch and is_open else entry.epoch
+        if header.producer_epoch < lowest:
             return AppendRefused(
                 ErrorCode.invalid_producer_epoch,
                 f"Epoch of producer {header.producer_id} is {header.producer_epoch}, "
-                f"which is smaller than the last seen epoch {entry.epoch}",
+                f"but the last seen epoch is {entry.epoch}",
             )
         if marker.coordinator_epoch < entry.coordinator_epoch:
             return AppendRefused(
@@ -163,6 +174,7 @@ class ProducerStates:
             entry = self.entries[header.producer_id] = ProducerEntry(header.producer_epoch)
         entry.enter_epoch(header.producer_epoch)
         entry.coordinator_epoch = marker.coordinator_epoch
+        entry.marker_offset = offset
         entry.last_timestamp = header.max_timestamp
         first = entry.transaction_first_offset
         if first == NO_OFFSET:
@@ -188,6 +200,20 @@ class ProducerStates:
         stable = min((c.first_offset for c in self._completed), default=high_watermark)
         return min(stable, next(iter(self._ongoing), high_watermark), high_watermark)
 
+    def has_open_transaction(self, producer_id: ProducerId, epoch: int) -> bool:
+        """Whether this log holds records of the producer's open transaction in this epoch."""
+        entry = self.entries.get(producer_id)
+        return (
+            entry is not None
+            and entry.epoch == epoch
+            and entry.transaction_first_offset != NO_OFFSET
+        )
+
+    def marker_offset(self, producer_id: ProducerId) -> Offset:
+        """The offset of the producer's last marker, or -1."""
+        entry = self.entries.get(producer_id)
+        return NO_OFFSET if entry is None else entry.marker_offset
+
     def active(self) -> tuple[ActiveProducer, ...]:
         """All producers that have written to this log and have not expired."""
         return tuple(
@@ -201,6 +227,16 @@ class ProducerStates:
             )
             for id, entry in self.entries.items()
         )
+
+    def sequences_from(self, offset: Offset) -> list[ProducerSequence]:
+        """For each producer, its first known batch that reaches `offset` or lies past it."""
+        found = []
+        for producer, entry in self.entries.items():
+            for span in entry.batches:
+                if span.last_offset >= offset and span.first_sequence != _NO_SEQUENCE:
+                    found.append(ProducerSequence(producer, entry.epoch, span.first_sequence))
+                    break
+        return found
 
     # -- restoring and expiring
 

@@ -46,20 +46,28 @@ def learn(epochs: LeaderEpochs, segment: Segment) -> None:
                 epochs.learn(header.leader_epoch, header.base_offset)
 
 
-def fit_boundaries(epochs: LeaderEpochs, segments: SegmentList, start: Offset, end: Offset) -> bool:
+def fit_boundaries(
+    epochs: LeaderEpochs, segments: SegmentList, start: Offset, end: Offset, *, has_gaps: bool
+) -> bool:
     """Whether the first and the last batch of each epoch carry that epoch.
 
-    Epochs never decrease from batch to batch, so the batches between these two match as well.
+    Epochs never decrease from batch to batch, so the batches between these two match as well. If
+    compaction has left gaps, the first batch of an epoch may begin later, and an epoch may have no
+    batch.
     """
     entries = [entry for entry in epochs.entries if entry.start_offset < end]
     for number, (epoch, begins) in enumerate(entries):
+        ends = entries[number + 1].start_offset if number + 1 < len(entries) else end
         first = _batch_at(segments, max(begins, start))
+        if has_gaps and first is not None and first.base_offset >= ends:
+            continue
         if first is not None and first.leader_epoch != epoch:
             return False
-        if first is not None and begins > start and first.base_offset != begins:
+        if first is not None and begins > start and first.base_offset != begins and not has_gaps:
             return False
-        ends = entries[number + 1].start_offset if number + 1 < len(entries) else end
         last = _batch_at(segments, max(ends - 1, start))
+        if has_gaps and last is not None and last.base_offset >= ends:
+            continue
         if last is not None and last.leader_epoch != epoch:
             return False
     return True

@@ -1,9 +1,11 @@
 """The steps in which a log is opened, so that its recovery does not block the node."""
 
-from collections.abc import Generator
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable, Generator
+from typing import Required, TypeAlias, TypedDict, TypeVar
 
+from tidelog.log.checkpoints.last_stop import LastStop
 from tidelog.model.disk import File
+from tidelog.model.ids import Offset
 
 T = TypeVar("T")
 
@@ -25,3 +27,15 @@ def all_at_once(steps: OpeningSteps[T]) -> T:
             return result
         for file in files:
             file.sync()
+
+
+class OpeningOptions(TypedDict, total=False):
+    """The options of `PartitionLog.opening`."""
+
+    last_stop: Required[LastStop]
+    recovery_point: Offset | None
+    log_start_offset: Offset
+    lower_recovery_point: Callable[[Offset], None]
+    before_change: Callable[[], None]
+    before_gap: Callable[[], None]
+    was_cleaned: bool

@@ -111,6 +111,7 @@ class LogVerification:
         self._note = note
         self._has_gaps = has_gaps
         self._left = list(reversed(at_rest))
+        self._opened = {segment.base_offset: segment for segment in segments}
         self._at: tuple[int, Offset] | None = None
         self._aborted: AbortedReplay | None = None
 
@@ -120,7 +121,8 @@ class LogVerification:
             base, size = self._left[-1]
             segment = self._segments[self._segments.index_of(base)]
             position, offset = self._at or (0, base)
-            end = min(size, segment.size)
+            # If the cleaner has replaced the segment, this run has written all of it.
+            end = min(size, segment.size) if self._opened.get(base) is segment else 0
             if segment.base_offset == base and not segment.holes and position < end:
                 if self._at is None and self._aborted is None:
                     self._aborted = self._open_transactions(base)

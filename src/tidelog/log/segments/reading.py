@@ -30,24 +30,24 @@ def read(
 
     Raises BrokenChainError at missing or broken batches, because a read must not skip them.
     """
-    number = segments.index_of(offset)
-    segment = segments[number]
+    segment = segments.active
+    if offset < segment.base_offset:
+        segment = segments[segments.index_of(offset)]
     hole = segment.hole_at(offset) if segment.holes else None
     if hole is not None and hole.first_offset <= offset:
         return ErrorCode.corrupt_message
     location = segment.locate(offset)
-    while location is None:
+    if location is None:
         if not has_gaps:
             raise BrokenChainError(segment.size, offset, "the segment ends too early")
-        # The offset lies in a gap that compaction left at the segment's end.
-        number += 1
-        if number == len(segments) or segments[number].base_offset >= limit:
+        found = _after_gap(segments, offset, limit)
+        if found is None:
             return ReadResult(None, limit)
-        segment = segments[number]
-        location = segment.locate(offset)
+        segment, location = found
     position, first_size = location
-    end_offset = segments.end_of(number, log_end_offset)
-    end = segment.size
+    end_offset, end = log_end_offset, segment.size
+    if segment is not segments.active:
+        end_offset = segments.end_of(segments.index_of(segment.base_offset), log_end_offset)
     if limit < end_offset:
         end_offset = limit
         beyond = segment.locate(limit)
@@ -55,7 +55,9 @@ def read(
             end = beyond[0]
     if hole is not None:
         end = min(end, hole.position)
-    length = _bounded(end - position, first_size, max_bytes, at_least_one)
+    length = end - position
+    if length > max_bytes:
+        length = _bounded(first_size, max_bytes, at_least_one)
     if length <= 0:
         return ReadResult(None, offset)
     if position < segment.unread_to:
@@ -69,10 +71,24 @@ def read(
     return ReadResult(FileSlice(segment.file, position, length), end_offset)
 
 
-def _bounded(available: int, first_size: int, max_bytes: int, at_least_one: bool) -> int:
-    """The number of bytes to return. The first batch is complete; the last one may be partial."""
-    if available <= max_bytes:
-        return available
+def _after_gap(
+    segments: SegmentList, offset: Offset, limit: Offset
+) -> tuple[Segment, tuple[int, int]] | None:
+    """The first batch after a gap that compaction left at the end of a segment, below `limit`."""
+    for segment in segments.starting_from(offset)[1:]:
+        if segment.base_offset >= limit:
+            return None
+        location = segment.locate(offset)
+        if location is not None:
+            return segment, location
+    return None
+
+
+def _bounded(first_size: int, max_bytes: int, at_least_one: bool) -> int:
+    """The number of bytes to return, if not all are wanted.
+
+    The first batch is complete; the last one may be partial.
+    """
     if max_bytes >= first_size:
         return max_bytes
     return first_size if at_least_one else 0

@@ -16,8 +16,8 @@ class RollPolicy:
 
     def __init__(self, config: LogConfig) -> None:
         self._segment_bytes = config.segment_bytes
-        self._segment_ms = config.segment_ms
-        self._jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
+        self._segment_ms = config.max_segment_ms
+        self._jitter_ms = min(config.segment_jitter_ms, self._segment_ms)
         self._index_bytes = config.segment_index_bytes
         # Each index entry covers at least index.interval.bytes, so no index is full in a segment
         # below this size.

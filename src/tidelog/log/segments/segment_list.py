@@ -74,6 +74,13 @@ class SegmentList:
         self._replace([*self._segments[:-1], segment])
         return [former]
 
+    def replace(self, index: int, count: int, segment: Segment) -> None:
+        """Replace sealed segments with one segment that begins where they begin."""
+        assert segment.base_offset == self._bases[index]
+        assert index + count < len(self._segments)
+        rest = self._segments[index + count :]
+        self._replace([*self._segments[:index], segment, *rest])
+
     def start_over(self, segment: Segment) -> list[Segment]:
         """Replace all segments with this one."""
         dropped = self._segments

@@ -7,8 +7,9 @@ clients may be able to read it.
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from tidelog.log.config import UNLIMITED, LogConfig
+from tidelog.log.config import UNLIMITED, LogConfig, StoredCodec
 from tidelog.log.results import AppendRefused
+from tidelog.log.validation.recompression import needs_recompression, recompressed
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_TIMESTAMP, Millis
 from tidelog.model.jobs import Steps, Work
@@ -37,6 +38,10 @@ class RecordRules(NamedTuple):
     """The latest allowed timestamp; like `oldest`, it is None if there is no bound."""
     is_counted: bool
     """Whether to verify that the number of records is correct and their offsets are contiguous."""
+    stored_codec: StoredCodec | None = None
+    """The codec in which the batch must be stored; None if its own codec is right."""
+    is_any: bool = True
+    """Whether the topic has rules for single records."""
 
 
 def rules_of(config: LogConfig, now: Millis, *, is_counted: bool = False) -> RecordRules:
@@ -45,11 +50,22 @@ def rules_of(config: LogConfig, now: Millis, *, is_counted: bool = False) -> Rec
     if not config.stamps_append_time:
         oldest = now - config.message_timestamp_before_max_ms
         newest = now + config.message_timestamp_after_max_ms
-    return RecordRules("compact" in config.cleanup_policy, oldest, newest, is_counted)
+    return RecordRules(
+        "compact" in config.cleanup_policy,
+        oldest,
+        newest,
+        is_counted,
+        config.stored_codec,
+        _has_rules(config),
+    )
 
 
 def looks_inside(config: LogConfig) -> bool:
     """Whether a topic has rules that require more than a batch header to check."""
+    return config.stored_codec is not None or _has_rules(config)
+
+
+def _has_rules(config: LogConfig) -> bool:
     return "compact" in config.cleanup_policy or (
         not config.stamps_append_time and config.message_timestamp_before_max_ms != UNLIMITED
     )
@@ -60,7 +76,8 @@ class RecordCheck:
     """A job that unpacks a batch, counts its records and applies the rules. Its result is a
     refusal or None.
 
-    The job has its own copy of the batch, because the host reuses the buffer of the request.
+    If the topic stores batches in another codec, the job compresses the batch again. The job has
+    its own copy of the batch, because the host reuses the buffer of the request.
     """
 
     work: ClassVar[Work] = Work.COMPUTE
@@ -73,13 +90,26 @@ class RecordCheck:
             budget = size
         records = max(CHECKED_RECORDS, size)
         try:
-            return (yield from _check(memoryview(self.batch), self.rules, budget, records))
+            refused = yield from _check(memoryview(self.batch), self.rules, budget, records)
+            codec = self.rules.stored_codec
+            if refused is None and codec is not None and needs_recompression(self.batch, codec):
+                self.batch = recompressed(self.batch, codec, budget)
+            return refused
         except OverBudget as over:
             return AppendRefused(ErrorCode.invalid_record, f"The batch cannot be checked: {over}")
+        except UnreadableRecords as unreadable:
+            return AppendRefused(unreadable.error, unreadable.reason)
 
 
 def check_records(batch: memoryview, rules: RecordRules) -> AppendRefused | RecordCheck | None:
-    """Check a small batch; returns its refusal, if any. For a large batch, returns a job."""
+    """Check a small batch; returns its refusal, if any. For a large batch, returns a job.
+
+    A batch that must be compressed again needs a job too.
+    """
+    if rules.stored_codec is not None and needs_recompression(batch, rules.stored_codec):
+        return RecordCheck(bytearray(batch), rules._replace(is_counted=True))
+    if not rules.is_any:
+        return None
     steps = _check(batch, rules, _AT_ONCE_BYTES, _AT_ONCE_RECORDS)
     try:
         while True:

@@ -69,7 +69,8 @@ def check_produced(
     if not config.stamps_append_time:
         latest = now + config.message_timestamp_after_max_ms
         if header.max_timestamp > latest:
-            blamed = check_records(batches, rules_of(config, now))
+            rules = rules_of(config, now)._replace(stored_codec=None, is_any=True)
+            blamed = check_records(batches, rules)
             if isinstance(blamed, AppendRefused):
                 return blamed
             return AppendRefused(
@@ -157,7 +158,7 @@ def check_whole(batches: memoryview) -> list[tuple[int, BatchHeader]] | AppendRe
         if not isinstance(header, BatchHeader):
             return AppendRefused(header, f"The record batch at byte {position} is corrupt")
         found.append((position, header))
-        position += header.size
+        position += LOG_OVERHEAD + header.length
     return found
 
 
@@ -183,5 +184,5 @@ def check_replicated(
             return AppendRefused(ErrorCode.corrupt_message, message)
         if base_offset != least >= 0 and not has_gaps:
             return found[:number]
-        least = header.next_offset
+        least = base_offset + header.last_offset_delta + 1
     return found

@@ -12,7 +12,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
+from kio.schema.envelope.v0.response import EnvelopeResponse
 
+from tidelog.api.cluster.envelope import seal
 from tidelog.api.handler import Request
 from tidelog.api.listeners import ListenerKind, kind_of
 from tidelog.controller.decide.refusals import is_refused_by_a_non_controller, refusal
@@ -28,7 +30,8 @@ from tidelog.node.ready import ReadyQueue
 from tidelog.node.requests.parking import PARKED, Parked, Resume
 from tidelog.node.timers import Timer
 from tidelog.protocol.messages.headers import metadata_offset_of
-from tidelog.protocol.messages.messages import versions_of
+from tidelog.protocol.messages.messages import decode_response, versions_of
+from tidelog.security.principal import Principal
 
 RETRY_MS: Millis = 20
 LONGEST_RETRY_MS: Millis = 1_000
@@ -57,7 +60,9 @@ class ControllerClient:
         self._timers = clock.timers
         self._ready = ready
         self._patience_ms = patience_ms
-        self._channels: Channels[tuple[Address, bool]] = Channels(peers, LONG_ANSWER_BYTES)
+        self._channels: Channels[tuple[Address, bool]] = Channels(
+            peers, LONG_ANSWER_BYTES, are_controllers=True
+        )
 
     def submit(self, message: Any, resume: Resume, patience_ms: Millis | None = None) -> None:
         """Send a request to the active controller; `resume` gets its response or an error."""
@@ -72,14 +77,14 @@ class ControllerClient:
         """
         if kind_of(request) is ListenerKind.CONTROLLER:
             self.active_controller.submit(effect.request, resume, request.conn)
-        else:
-            self.change(effect.request, resume)
-        return PARKED
-
-    def change(self, message: Any, resume: Resume) -> None:
-        """Submit a client's request, and respond once this node's image contains the change."""
+            return PARKED
+        message = effect.request
         deadline = self._clock.now + self._patience_with(message)
-        self._try(_Submission(message, resume, deadline, is_clients=True))
+        origin = None
+        if not effect.is_brokers_own:
+            origin = _Origin(request.client_id, request.principal, request.client_host)
+        self._try(_Submission(message, resume, deadline, is_clients=True, origin=origin))
+        return PARKED
 
     def _catch_up(self, offset: Offset, response: Any, resume: Resume) -> None:
         """Wait until this node's image reaches the controller's offset, but at most CATCH_UP_MS."""
@@ -106,6 +111,8 @@ class ControllerClient:
             offset = NO_OFFSET
             if isinstance(response, _Answer):
                 response, offset = response
+            if isinstance(response, EnvelopeResponse):
+                response = refusal(submission.message, response.error_code)
             if is_refused_by_a_non_controller(response):
                 self._again(submission)
             else:
@@ -121,9 +128,14 @@ class ControllerClient:
             return
         key = message.__api_key__
         version = versions_of(key)[-1]
-        encode, decode = coded(message, version)
-        if submission.is_clients and not isinstance(message, DescribeQuorumRequest):
-            decode = partial(_decode_with_offset, decode, key, version)
+        origin = submission.origin
+        if origin is not None:
+            encode, opened = coded(seal(message, version, *origin), 0)
+            decode: Decode = partial(_decode_envelope, opened, key, version)
+        else:
+            encode, decode = coded(message, version)
+            if submission.is_clients:
+                decode = partial(_decode_with_offset, decode, key, version)
         left = max(1, min(ANSWER_MS, submission.deadline - self._clock.now))
         channel.request(encode, decode, answered, left)
 
@@ -148,6 +160,26 @@ class ControllerClient:
 
 def _decode_with_offset(decode: Decode, key: int, version: int, frame: memoryview) -> "_Answer":
     return _Answer(decode(frame), metadata_offset_of(key, version, frame))
+
+
+def _decode_envelope(opened: Decode, key: int, version: int, frame: memoryview) -> "_Answer":
+    """The response in an envelope; the envelope itself if the controller refused to open it."""
+    envelope: EnvelopeResponse = opened(frame)
+    content = envelope.response_data
+    if content is None:
+        return _Answer(envelope, NO_OFFSET)
+    if key == DescribeQuorumRequest.__api_key__:  # a read, for which no image has to catch up
+        return _Answer(decode_response(key, version, content), NO_OFFSET)
+    offset = metadata_offset_of(key, version, content)
+    return _Answer(decode_response(key, version, content), offset)
+
+
+class _Origin(NamedTuple):
+    """The client on whose behalf a request is forwarded."""
+
+    client_id: str | None
+    principal: Principal
+    host: str
 
 
 class _Answer(NamedTuple):
@@ -178,6 +210,8 @@ class _Submission:
     resume: Resume
     deadline: Millis
     is_clients: bool = False
+    origin: _Origin | None = None
+    """The client, unless this node needs the change itself."""
     losses: int = 0
     """How many times the connection was lost during this request, which may be the cause."""
 

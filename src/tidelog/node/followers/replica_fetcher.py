@@ -152,7 +152,7 @@ class ReplicaFetcher:
             session_id=self._session_id,
             session_epoch=self._session_epoch,
             topics=topics,
-            forgotten=self._to_forget(),
+            forgotten=self._to_forget() if self._forgotten else (),
             replica_id=settings.node_id,
             replica_epoch=self._broker_epoch(),
         )
@@ -185,14 +185,15 @@ class ReplicaFetcher:
                 continue
             replica, is_flush_due = followed.replica, followed.replica.is_flush_due
             throttled_ms = 0
-            if not is_flush_due:
-                throttled_ms = self._throttles.wait_ms(replica, in_sync=followed.is_in_sync)
+            if not is_flush_due and not followed.is_in_sync:
+                throttled_ms = self._throttles.wait_ms(replica)
             decided = followed.next_fetch(replica.log, now, throttled_ms, is_flush_due=is_flush_due)
             if decided is NextFetch.UNCHANGED:
                 continue
             if decided is NextFetch.FETCH:
                 room -= 1
-                self._add_to_session(followed)
+                if self._forgotten or not followed.is_in_session:
+                    self._add_to_session(followed)
                 topics.setdefault(replica.topic_id, []).append(self._partition(followed))
                 continue
             self._due[followed] = None
@@ -239,7 +240,8 @@ class ReplicaFetcher:
             return
         if not isinstance(answer, Unanswered):
             self._take(answer)
-        self._report_leader_state(answer)
+        if self._is_lost or isinstance(answer, Unanswered):
+            self._report_leader_state(answer)
         self._look_for_suspects(answer)
         if isinstance(answer, Unanswered) or answer.error is not ErrorCode.none:
             self._restart_session()
@@ -326,7 +328,8 @@ class ReplicaFetcher:
                 self._carry_out(followed, followed.failed(self._clock.now))
                 return
             replica.appended()
-            self._throttles.taken(replica, len(records), in_sync=followed.is_in_sync)
+            if not followed.is_in_sync:
+                self._throttles.taken(replica, len(records))
         effect = followed.appended(fetched, replica.log)
         if effect is not None:
             self._carry_out(followed, effect)

@@ -5,7 +5,7 @@ producer therefore stay in order. Each request runs one job at a time.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from tidelog.log.results import AppendOrigin, AppendRefused
 from tidelog.log.validation.record_checks import RecordCheck
@@ -14,11 +14,22 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_OFFSET, ConnId, Offset, TopicPartition
 from tidelog.model.jobs import TooManyJobs
 from tidelog.node.jobs import Jobs
+from tidelog.node.partitions.refused_sequences import RefusedSequences
 from tidelog.node.requests.parking import PARKED, Parked, Resume
 
-Append: TypeAlias = Callable[[AppendBatches, Resume, AppendOrigin], list[AppendResult] | Parked]
 Hold: TypeAlias = Callable[[ConnId], Callable[[], None]]
 """Makes the next requests of a connection wait; returns the function that ends the wait."""
+
+
+class Appender(Protocol):
+    """The methods of the broker's partitions that append checked batches."""
+
+    refused: RefusedSequences
+
+    def append(
+        self, effect: AppendBatches, resume: Resume, origin: AppendOrigin
+    ) -> list[AppendResult] | Parked: ...
+
 
 UNCHECKED = AppendResult(ErrorCode.none)
 """The placeholder for a result until the batch has been checked and appended."""
@@ -50,7 +61,7 @@ class AppendChecks:
         effect: AppendBatches,
         results: list[AppendResult],
         checks: list[RecordCheck],
-        append: Append,
+        partitions: Appender,
         conn: ConnId,
         resume: Resume,
     ) -> Resume:
@@ -72,10 +83,10 @@ class AppendChecks:
 
         def append_checked(wish: PartitionAppend, then: Resume) -> list[AppendResult] | Parked:
             one = AppendBatches([wish], acks, timeout_ms)
-            return append(one, then, AppendOrigin.CHECKED_CLIENT)
+            return partitions.append(one, then, AppendOrigin.CHECKED_CLIENT)
 
         acks, timeout_ms = effect.acks, effect.timeout_ms
-        return _Request(unchecked, self._jobs, append_checked, finish).begin()
+        return _Request(unchecked, self._jobs, append_checked, partitions.refused, finish).begin()
 
 
 class _Request:
@@ -84,11 +95,13 @@ class _Request:
         unchecked: list[_Unchecked],
         jobs: Jobs,
         append: Callable[[PartitionAppend, Resume], list[AppendResult] | Parked],
+        refused: RefusedSequences,
         resume: Resume,
     ) -> None:
         self._unchecked = unchecked
         self._jobs = jobs
         self._append = append
+        self._refused = refused
         self._resume = resume
         self._checked = 0
         self._missing = len(unchecked) + 1  # one more for all batches that need no check
@@ -119,7 +132,8 @@ class _Request:
         def failed(error: Exception) -> None:
             is_busy = isinstance(error, TooManyJobs)
             code = ErrorCode.request_timed_out if is_busy else ErrorCode.unknown_server_error
-            self._answer(place, AppendResult(code))
+            batch, result = memoryview(check.batch), (AppendResult(code), NO_OFFSET)
+            self._answer(place, self._refused.judge(partition, batch, result)[0])
             self._check_next()
 
         self._jobs.start(check, done, failed)

@@ -89,7 +89,6 @@ class Assignments:
                     # may arrive while the old replica still exists.
                     self._resign(replica)
                     replica.moved()
-            self._host.deleted(gone)
         for change in changes.partitions:
             self._check_lost(change.partition, change.new)
             if self._me in change.new.replicas or change.partition in self._partitions:

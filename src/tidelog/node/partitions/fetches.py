@@ -212,7 +212,8 @@ class PendingFetch:
     def drop(self) -> None:
         """Stop waiting, because the fetch is answered or its connection is lost."""
         self._waiting.pop(self, None)
-        self._rereads.drop(self)
+        if not self.is_followers:
+            self._rereads.drop(self)
         if self.timer is not None:
             self.timer.cancel()
         if self._effect.session is not None:

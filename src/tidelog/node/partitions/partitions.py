@@ -37,7 +37,7 @@ from tidelog.node.partitions import reading
 from tidelog.node.partitions.append_checks import UNCHECKED, AppendChecks, refusal
 from tidelog.node.partitions.fetch_attempt import FetchAttempt
 from tidelog.node.partitions.read_replicas import ReadReplicas
-from tidelog.node.partitions.refused_sequences import RefusedSequences
+from tidelog.node.partitions.refused_sequences import TOO_EARLY, RefusedSequences
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.partitions.throttles import Throttles
 from tidelog.node.requests.parking import PARKED, Parked, Resume
@@ -69,7 +69,7 @@ class Partitions:
         self._throttles = throttles
         self._counters = counters
         self._checks = checks
-        self._refused = RefusedSequences(clock)
+        self.refused = RefusedSequences()
         self._to_check: list[RecordCheck] = []
         """The record checks that the current call of `append` needs."""
 
@@ -130,7 +130,7 @@ class Partitions:
             replica = self._replicas.get(partition)
             result = self._append_one(partition, replica, records, acks, origin)
             if result[1] < 0:
-                result = self._refused.judge(partition, records, result)
+                result = self.refused.judge(partition, records, result)
             results.append(result[0])
             ends.append(result[1])
             if replica is not None and result[1] >= 0:
@@ -143,13 +143,24 @@ class Partitions:
             replica.appended()
         if self._to_check:
             checks, self._to_check = self._to_check, []
-            resume = self._checks.begin(effect, results, checks, self.append, conn, resume)
+            resume = self._checks.begin(effect, results, checks, self, conn, resume)
             if acks == 0 or self._await_acks(effect, results, ends, resume) is not PARKED:
                 resume(results)
             return PARKED
         if acks == 0 or not grown:
             return results
         return self._await_acks(effect, results, ends, resume)
+
+    def append_own(
+        self, replica: Replica, records: memoryview, origin: AppendOrigin
+    ) -> tuple[AppendResult, Offset]:
+        """Append a batch of this broker; returns the result, and the offset after it, or -1."""
+        if self._replicas.get(replica.partition) is not replica:
+            return AppendResult(ErrorCode.not_leader_or_follower), -1
+        result, end = self._append_one(replica.partition, replica, records, -1, origin)
+        if end >= 0:
+            replica.appended()
+        return result, end
 
     def _append_one(
         self,
@@ -169,6 +180,8 @@ class Partitions:
             return AppendResult(ErrorCode.not_leader_or_follower), -1
         if records is None:
             return AppendResult(ErrorCode.invalid_record, message="No records were given."), -1
+        if self.refused.missing and self.refused.precedes_first(partition, records, replica.log):
+            return TOO_EARLY
         try:
             clock = self._clock
             outcome = replica.log.append_as_leader(
@@ -248,7 +261,8 @@ class Partitions:
                 may_wait = False
                 continue
             start, end = log.log_start_offset, log.log_end_offset
-            if read.offset != end or read.log_start_offset != start or not replica.is_watched(read):
+            is_watched = read.watch is not None and read.watch.watched_partition is replica
+            if read.offset != end or read.log_start_offset != start or not is_watched:
                 may_wait = False
             if start <= read.offset <= end:
                 replica.follower_starts[effect.replica] = read.log_start_offset
@@ -262,6 +276,7 @@ class Partitions:
         results: list[FetchResult] = []
         found, budget = 0, effect.max_bytes
         is_urgent, is_follower = False, effect.replica >= 0
+        may_be_news = self._read_replicas.are_in_use
         cold: tuple[FileSlice, ...] = ()
         for read in effect.reads:
             max_bytes = read.max_bytes if read.max_bytes < budget else budget
@@ -280,8 +295,10 @@ class Partitions:
                 continue
             elif result.preferred_read_replica != NO_NODE:
                 is_urgent = True
-            if is_follower and self._is_news(read, result, effect.replica):
-                is_urgent = True
+            if is_follower:
+                is_deleted = NO_OFFSET != read.log_start_offset < result.log_start_offset
+                if is_deleted or (may_be_news and self._is_news(read, effect.replica)):
+                    is_urgent = True  # DeleteRecords or a consumer may wait for this follower
         is_enough = is_urgent or found >= effect.min_bytes
         if cold and not found:
             is_enough = is_urgent
@@ -292,10 +309,7 @@ class Partitions:
                     self._throttles.sent(sent_from, effect.replica, result.records.length)
         return FetchAttempt(results, is_enough, found, cold)
 
-    def _is_news(self, read: PartitionFetch, result: FetchResult, follower: NodeId) -> bool:
-        """Whether to answer now, because DeleteRecords or a consumer may wait for this follower."""
-        if NO_OFFSET != read.log_start_offset < result.log_start_offset:
-            return True  # DeleteRecords may wait for this follower
+    def _is_news(self, read: PartitionFetch, follower: NodeId) -> bool:
         return self._read_replicas.is_news(self._replicas[read.partition], follower)
 
     def _is_out_of_touch(self, replica: Replica) -> bool:
@@ -312,10 +326,10 @@ class Partitions:
 
     def _readable(self, read: PartitionFetch, effect: FetchBatches) -> Replica | ErrorCode:
         """The replica to read: the leader, or a follower if the consumer allows that."""
-        replica = self._replicas.get(read.partition)
+        replica, epoch = self._replicas.get(read.partition), read.current_leader_epoch
         if replica is None or replica.leader is not None or effect.reader is None:
-            return self.leading(read.partition, read.current_leader_epoch)
-        placed, epoch = self.current.image.partition(read.partition), read.current_leader_epoch
+            return self.leading(read.partition, epoch)
+        placed = self.current.image.partition(read.partition)
         if placed is None or replica.topic_id not in self.current.image.topic_names:
             return self._not_led(read.partition)
         if epoch != NO_EPOCH and epoch != placed.leader_epoch:
@@ -374,7 +388,7 @@ class Partitions:
             return FetchResult(found, log_start_offset=reading.start_for(effect, replica))
         if read.offset < limit:
             return FetchResult(
-                ErrorCode.none, high_watermark, stable, start, found.slice, aborted=aborted
+                ErrorCode.none, high_watermark, stable, start, found.slice, None, NO_NODE, aborted
             )
         if not is_follower and self._is_out_of_touch(replica):
             # A consumer at the end of an isolated leader's log should look for another leader.

@@ -52,10 +52,8 @@ def divergence_of(
     and the look-up would wait for the disk.
     """
     last, log = read.last_fetched_epoch, replica.log
-    if last == NO_EPOCH:
+    if last == NO_EPOCH or log.continues(last, read.offset):
         return None
-    if last == log.latest_epoch and log.log_start_offset <= read.offset <= log.log_end_offset:
-        return None  # the common case
     end = log.epoch_end(last, waits=waits)
     if end.epoch == NO_EPOCH or read.offset < log.log_start_offset:
         # This log does not know where the reader's last epoch ends, or the point of divergence has

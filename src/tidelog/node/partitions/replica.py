@@ -4,10 +4,12 @@ Invariant: a record is acknowledged only when the log holds it as durably as the
 requires. A record is visible to consumers only if it is below the high watermark.
 """
 
-from typing import NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
 
 from tidelog.log.partition import PartitionLog
-from tidelog.model.effects import AppendResult, PartitionFetch, RecordsDeleted
+from tidelog.log.results import ProducerSequence
+from tidelog.model.effects import AppendResult, RecordsDeleted
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import (
     NO_OFFSET,
@@ -32,19 +34,13 @@ from tidelog.replication.isr.leader import (
     Produced,
     ProposeIsr,
 )
+from tidelog.replication.throttle import Throttling
 from tidelog.replication.waiters import OffsetWaiters
 
 Waiter: TypeAlias = tuple[Pending[AppendResult], int] | tuple[Pending[RecordsDeleted], int]
 
 _EVERYDAY = (Produced, FollowerFetched, LagChecked)
 """Frequent events, which alone do not change the answer to a follower's fetch."""
-
-
-class Throttling(NamedTuple):
-    """Whether the topic's configuration throttles this replica as leader, and as follower."""
-
-    as_leader: bool = False
-    as_follower: bool = False
 
 
 class ReplicaOwner(Protocol):
@@ -56,6 +52,9 @@ class ReplicaOwner(Protocol):
 
     def truncated(self, replica: "Replica", end: Offset, high_watermark: Offset) -> None:
         """Report a follower's truncation; `end` and `high_watermark` are the values before it."""
+
+    def removed(self, replica: "Replica", batches: Sequence[ProducerSequence]) -> None:
+        """Called with the first batch of each producer that a truncation has removed."""
 
     def is_alive(self, broker: NodeId) -> bool: ...
 
@@ -150,16 +149,14 @@ class Replica:
         """Remove the records that the leader does not have."""
         assert self.leader is None
         end, high_watermark = self.log.log_end_offset, self._high_watermark
-        self.log.truncate_to(offset, self._clock.now)
-        self._cut()
+        self._cut(self.log.truncate_to, offset, removed_from=offset)
         if self.log.log_end_offset < end:
             self._owner.truncated(self, end, high_watermark)
 
     def drop_damaged(self, offset: Offset) -> None:
         """Remove all records from `damaged_from` on, to fetch them from the leader again."""
         assert self.leader is None
-        self.log.truncate_to(offset, self._clock.now)
-        self._cut()
+        self._cut(self.log.truncate_to, offset, removed_from=offset)
 
     @property
     def damaged_from(self) -> Offset | None:
@@ -169,10 +166,14 @@ class Replica:
     def restart_at(self, offset: Offset) -> None:
         """Delete the whole log and continue at `offset`, the leader's log start offset."""
         assert self.leader is None
-        self.log.truncate_fully_and_start_at(offset, self._clock.now)
-        self._cut()
+        self._cut(self.log.truncate_fully_and_start_at, offset, removed_from=0)
 
-    def _cut(self) -> None:
+    def _cut(
+        self, cut: Callable[[Offset, Millis], None], offset: Offset, *, removed_from: Offset
+    ) -> None:
+        removed = self.log.sequences_from(removed_from)
+        cut(offset, self._clock.now)
+        self._owner.removed(self, removed)
         self.visible_end = self.log.log_end_offset
         self.has_chores = True
         self._flush_is_due = False
@@ -354,17 +355,15 @@ class Replica:
         watch.watched_partition = self
         self.listen(watch, is_follower=is_follower)
 
-    def is_watched(self, read: PartitionFetch) -> bool:
-        """Whether the session of this read is notified when this partition changes."""
-        return read.watch is not None and read.watch.watched_partition is self
-
     def unwatch(self, watch: PartitionWatch) -> None:
         self.unlisten(watch)
 
     def moved(self) -> None:
         """Make the next fetch of every session read this partition."""
-        mark_all(self._consumers)
-        mark_all(self._followers)
+        if self._consumers:
+            mark_all(self._consumers)
+        if self._followers:
+            mark_all(self._followers)
 
     def fetched_at_end(self, watch: PartitionWatch) -> None:
         """Record that a follower's incremental fetch omitted this partition as unchanged."""

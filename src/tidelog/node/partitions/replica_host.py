@@ -4,12 +4,12 @@ For example, it starts an fsync, sends a proposal to the controller, or starts a
 """
 
 import logging
-from collections.abc import Collection
+from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from tidelog.api.groups.internal_topics import CONSUMER_OFFSETS
 from tidelog.controller.image.image import RECOVERING
+from tidelog.log.results import ProducerSequence
 from tidelog.model.ids import NodeId, Offset, TopicId, TopicPartition
 from tidelog.model.replication_events import Truncated, UncleanLoss
 from tidelog.node.clock import Clock
@@ -102,6 +102,9 @@ class ReplicaHost:
         )
         self._report_loss(replica, high_watermark)
 
+    def removed(self, replica: Replica, batches: Sequence[ProducerSequence]) -> None:
+        self._parts.partitions.refused.truncated(replica.partition, batches)
+
     def _report_loss(self, replica: Replica, committed: Offset) -> None:
         end = replica.log.log_end_offset
         if committed > end:
@@ -122,17 +125,11 @@ class ReplicaHost:
         placed = self._current.image.partition(replica.partition)
         if placed is not None and placed.leader_recovery_state == RECOVERING:
             self._report_loss(replica, replica.highest_watermark)
-        if replica.partition.topic == CONSUMER_OFFSETS:
-            self._parts.coordinators.lead(replica)
+        self._parts.coordinators.lead(replica)
 
     def resigned(self, replica: Replica) -> None:
         """The replica no longer leads."""
-        if replica.partition.topic == CONSUMER_OFFSETS:
-            self._parts.coordinators.resign(replica.partition.partition)
-
-    def deleted(self, partitions: Collection[TopicPartition]) -> None:
-        """The topic of these partitions was deleted."""
-        self._parts.coordinators.partitions_deleted(partitions)
+        self._parts.coordinators.resign(replica.partition)
 
     def caught_up(self) -> None:
         """All partitions are in the state that the image requires."""

@@ -65,12 +65,13 @@ class Throttles:
 
     # -- as follower -------------------------------------------------------------------------------
 
-    def wait_ms(self, replica: Replica, *, in_sync: bool) -> Millis:
-        """How long this replica must wait before its next fetch."""
-        if in_sync or not replica.throttling.as_follower:
+    def wait_ms(self, replica: Replica) -> Millis:
+        """How long this replica, which is not in sync, must wait before its next fetch."""
+        if not replica.throttling.as_follower:
             return 0
         return self.follower.wait_ms(self._clock.now)
 
-    def taken(self, replica: Replica, size: int, *, in_sync: bool) -> None:
-        if not in_sync and replica.throttling.as_follower:
+    def taken(self, replica: Replica, size: int) -> None:
+        """Count the bytes that this replica, which is not in sync, has fetched."""
+        if replica.throttling.as_follower:
             self.follower.record(size, self._clock.now)

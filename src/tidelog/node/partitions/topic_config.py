@@ -6,10 +6,15 @@ from typing import Any
 from tidelog.config.settings import BrokerSettings
 from tidelog.controller.configs.effective import broker_value, topic_defaults, with_overrides
 from tidelog.controller.image.image import TOPIC_RESOURCE, ClusterImage
-from tidelog.log.config import LARGEST_BATCH, LogConfig
+from tidelog.log.config import LARGEST_BATCH, MILLION, LogConfig, StoredCodec
 from tidelog.model.ids import Millis, NodeId
-from tidelog.node.partitions.replica import Throttling
+from tidelog.replication.throttle import Throttling
 
+_LEVELS = {
+    "gzip": "compression.gzip.level",
+    "lz4": "compression.lz4.level",
+    "zstd": "compression.zstd.level",
+}
 PRODUCER_ID_EXPIRATION = "producer.id.expiration.ms"
 
 
@@ -38,7 +43,12 @@ class TopicConfig:
             message_timestamp_after_max_ms=values["message.timestamp.after.max.ms"],
             cleanup_policy=frozenset(values["cleanup.policy"]),
             file_delete_delay_ms=values["file.delete.delay.ms"],
+            delete_retention_ms=values["delete.retention.ms"],
+            min_cleanable_dirty_millionths=round(values["min.cleanable.dirty.ratio"] * MILLION),
+            min_compaction_lag_ms=values["min.compaction.lag.ms"],
+            max_compaction_lag_ms=values["max.compaction.lag.ms"],
             producer_id_expiration_ms=producer_id_expiration_ms,
+            stored_codec=_stored_codec(values),
         )
 
     def throttling(self, partition: int, broker: NodeId) -> Throttling:
@@ -48,6 +58,16 @@ class TopicConfig:
             not named.isdisjoint(self._throttled_leaders),
             not named.isdisjoint(self._throttled_followers),
         )
+
+
+def _stored_codec(values: Mapping[str, Any]) -> StoredCodec | None:
+    name = values["compression.type"]
+    if name == "producer":
+        return None
+    if name == "uncompressed":
+        return StoredCodec("none")
+    level = _LEVELS.get(name)
+    return StoredCodec(name, None if level is None else values[level])
 
 
 class TopicConfigs:

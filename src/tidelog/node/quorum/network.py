@@ -46,8 +46,10 @@ class QuorumNetwork:
         self._servers = cycle(bootstrap_servers)
         self._announced: dict[NodeId, Address] = {}
         """The addresses that leaders have announced."""
-        self._control_channels: Channels[NodeId] = Channels(peers)
-        self._fetch_channels: Channels[NodeId] = Channels(peers, LONG_ANSWER_BYTES)
+        self._control_channels: Channels[NodeId] = Channels(peers, are_controllers=True)
+        self._fetch_channels: Channels[NodeId] = Channels(
+            peers, LONG_ANSWER_BYTES, are_controllers=True
+        )
 
     def fetch_channel(self, voter: NodeId, step: Step) -> Channel | None:
         """The channel for fetches; `step` gets an event if the voter refuses the connection."""

@@ -72,7 +72,7 @@ class VoterChanges:
     ) -> None:
         self._quorum = quorum
         self._me = myself
-        self._channels: Channels[NodeId] = Channels(peers)
+        self._channels: Channels[NodeId] = Channels(peers, are_controllers=True)
         self._clock = clock
         self._timers = clock.timers
         self._timeouts = timeouts

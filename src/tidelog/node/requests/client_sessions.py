@@ -7,8 +7,7 @@ connection at the limit. Between `hold` and `release`, no further request of the
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from tidelog.api.listeners import ListenerKind
-from tidelog.api.registry import Api, served
+from tidelog.api.registry import Api
 from tidelog.model.ids import ConnId
 from tidelog.model.outbound import (
     Chunk,
@@ -19,6 +18,7 @@ from tidelog.model.outbound import (
     StartReading,
     StopReading,
 )
+from tidelog.security.principal import ANONYMOUS
 
 MAX_IN_WORK = 64
 RESUME_AT = 32
@@ -38,14 +38,15 @@ class ClientSession:
     __slots__ = (
         "_emit",
         "_holds",
-        "_in_work",
         "_is_full",
         "apis",
         "conn",
         "host",
+        "in_work",
         "is_closed",
         "is_controllers",
         "listener",
+        "principal",
     )
 
     def __init__(
@@ -55,35 +56,30 @@ class ClientSession:
         listener: str,
         apis: Mapping[int, Api],
         emit: Callable[[Outbound], None],
+        *,
+        is_controllers: bool = False,
     ) -> None:
         self.conn = conn
         self.apis = apis
         """The APIs that this listener serves, by key."""
         self.host = peer.rpartition(":")[0].strip("[]")
         self.listener = listener
+        self.principal = ANONYMOUS
+        """The identity on whose behalf the requests of this connection are handled."""
         self.is_closed = False
-        self.is_controllers = apis is served(ListenerKind.CONTROLLER)
+        self.is_controllers = is_controllers
         """Whether the client has connected to a controller listener."""
         self._emit = emit
-        self._in_work: deque[Answer] = deque()
+        self.in_work: deque[Answer] = deque()
+        """The places of requests that wait for their response, or whose response waits."""
         self._is_full = False
         self._holds = 0
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a request waits for its response."""
-        return bool(self._in_work)
-
-    @property
-    def has_several(self) -> bool:
-        """Whether more than one request waits for its response."""
-        return len(self._in_work) > 1
-
     def expect(self) -> Answer:
         """Reserve the next place in the order of responses."""
-        answer = Answer()
-        self._in_work.append(answer)
-        if len(self._in_work) >= MAX_IN_WORK and not self._is_full:
+        answer, in_work = Answer(), self.in_work
+        in_work.append(answer)
+        if len(in_work) >= MAX_IN_WORK and not self._is_full:
             self._is_full = True
             if not self._holds:
                 self._emit(StopReading(self.conn))
@@ -107,7 +103,7 @@ class ClientSession:
         answer.chunks, answer.is_ready = chunks, True
         if self.is_closed:
             return
-        in_work = self._in_work
+        in_work = self.in_work
         while in_work and in_work[0].is_ready:
             ready = in_work.popleft().chunks
             if ready is not None:

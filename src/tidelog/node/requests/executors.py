@@ -2,8 +2,10 @@
 
 from tidelog.api.handler import Request
 from tidelog.log.results import AppendOrigin
+from tidelog.model.authentication import Authenticate, BeginAuthentication
 from tidelog.model.effects import (
     AppendBatches,
+    AppendInTransaction,
     AskQuorum,
     AwaitElections,
     ChangeMetadata,
@@ -17,20 +19,34 @@ from tidelog.model.effects import (
     FetchMetadata,
     FindEpochEnds,
     FindOffsets,
+    JoinTransaction,
     MoveReplicas,
     Pause,
     RunJob,
+    WriteMarkers,
+)
+from tidelog.model.share_effects import (
+    AcknowledgeRecords,
+    AcquireRecords,
+    ReleaseRecords,
 )
 from tidelog.node.broker import Broker
 from tidelog.node.jobs import Jobs
 from tidelog.node.quorum.quorum import Quorum
+from tidelog.node.requests.authentication import Authentication
 from tidelog.node.requests.parking import PARKED, Parked, Resume
 from tidelog.node.requests.requests import Execute
 from tidelog.node.requests.slices import Slices, label
+from tidelog.node.shares.share_fetches import ShareFetches
 
 
 def executors(
-    broker: Broker, quorum: Quorum, jobs: Jobs, slices: Slices, change_metadata: Execute
+    broker: Broker,
+    quorum: Quorum,
+    jobs: Jobs,
+    slices: Slices,
+    authentication: Authentication,
+    change_metadata: Execute,
 ) -> dict[type[Effect], Execute]:
     """The executor of each effect that a handler can request."""
     partitions, queries, coordinators = broker.partitions, broker.queries, broker.coordinators
@@ -64,8 +80,28 @@ def executors(
         ),
         AskQuorum: lambda effect, resume, _: quorum.ask(effect.request, resume),
         FetchMetadata: lambda effect, resume, _: quorum.serve_fetch(effect.request, resume),
+        AppendInTransaction: lambda effect, resume, request: broker.transactional_appends.append(
+            effect, resume, request.conn
+        ),
+        JoinTransaction: lambda effect, resume, _: broker.transactional_appends.join(
+            effect, resume
+        ),
+        WriteMarkers: lambda effect, resume, _: broker.marker_writes.write(effect, resume),
         Coordinate: coordinators.coordinate,
         CoordinateAll: coordinators.coordinate_all,
+        BeginAuthentication: lambda effect, _, request: authentication.begin(effect, request),
+        Authenticate: lambda effect, _, request: authentication.authenticate(effect, request),
+        **_share_executors(broker.share_fetches),
         RunJob: lambda effect, resume, _: jobs.run(effect, resume),
         Pause: lambda effect, resume, request: pause(resume, request),
+    }
+
+
+def _share_executors(shares: ShareFetches) -> dict[type[Effect], Execute]:
+    return {
+        AcquireRecords: lambda effect, resume, request: shares.acquire(
+            effect, resume, request.conn
+        ),
+        AcknowledgeRecords: lambda effect, resume, _: shares.acknowledge(effect, resume),
+        ReleaseRecords: lambda effect, resume, _: shares.release(effect, resume),
     }

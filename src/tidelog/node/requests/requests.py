@@ -17,7 +17,7 @@ from tidelog.api.listeners import ListenerKind
 from tidelog.api.registry import Api
 from tidelog.model.disk import FileSlice
 from tidelog.model.effects import Effect, Pause
-from tidelog.model.ids import NO_OFFSET, Millis
+from tidelog.model.ids import NO_OFFSET
 from tidelog.model.outbound import Chunk
 from tidelog.node.events.counters import Counters
 from tidelog.node.ready import ReadyQueue
@@ -69,7 +69,8 @@ class Requests:
         self.ready = ready
         self.context = context
         self._executors = executors
-        self._counters = counters
+        self.times = counters.requests
+        """The durations of the requests, by API key."""
         self._slices = slices
         self._queued_bytes = 0
 
@@ -83,7 +84,7 @@ class Requests:
         api = session.apis.get(header.api_key)
         if api is None:
             session.close(f"sent a request with unknown API key {header.api_key}")
-        elif not api.supports(header.api_version):
+        elif not api.min_version <= header.api_version <= api.max_version:
             self._refuse_version(session, header, api)
         else:
             self._begin(session, header, api, frame)
@@ -117,8 +118,13 @@ class Requests:
         request = self.context.request(header.api_version, header.client_id, session, message)
         call = _Call(self, session, session.expect(), api, header, request)
         call.begin()
-        if header.api_key == FETCH and not call.is_filled and _is_much(frame, session):
-            # Make the next request wait. Kafka clients send no second fetch before this response.
+        if (
+            header.api_key == FETCH
+            and (len(session.in_work) > 1 or len(frame) > SHORT_BYTES)
+            and not call.is_filled
+        ):
+            # Another parked fetch of this connection would cost too much memory and time, so make
+            # the next request wait. Kafka clients send no second fetch before this response.
             call.hold()
 
     # -- long requests and long responses ----------------------------------------------------------
@@ -248,9 +254,6 @@ class Requests:
         except StopIteration as done:
             call.finish(done.value)
 
-    def ended(self, api_key: int, took_ms: Millis) -> None:
-        self._counters.requests[api_key].took(took_ms)
-
 
 class _Call:
     """One request that is being handled."""
@@ -308,8 +311,9 @@ class _Call:
         if self.is_held and self.session.is_closed:
             return  # a request that is handled in slices is dropped when its connection closes
         try:
-            self._requests.context.refresh(self.request)
-            self._requests.drive(self, result)
+            requests = self._requests
+            requests.context.refresh(self.request)
+            requests.drive(self, result)
         except OSError:
             raise
         except Exception as error:
@@ -321,9 +325,9 @@ class _Call:
             self.session.hold()
 
     def finish(self, response: Any) -> None:
-        self._requests.ended(self.header.api_key, self.request.now - self.began)
-        header, codec = self.header, self.api.codec
-        key, version, correlation_id = header.api_key, header.api_version, header.correlation_id
+        key, version, correlation_id, _, _ = self.header
+        self._requests.times[key].took(self.request.now - self.began)
+        codec = self.api.codec
         if response is None:
             self.fill(None)
         elif isinstance(response, Disconnect):
@@ -351,11 +355,6 @@ class _Call:
         if self.is_held:
             self.is_held = False
             self.session.release()
-
-
-def _is_much(frame: memoryview, session: ClientSession) -> bool:
-    """Whether another parked fetch of this connection would cost too much memory and time."""
-    return len(frame) > SHORT_BYTES or session.has_several
 
 
 def _label(session: ClientSession, header: RequestHeader) -> str:

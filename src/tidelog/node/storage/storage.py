@@ -239,6 +239,20 @@ class Storage:
         self._counts[place] -= 1
         return self._directories[place].set_aside(partition)
 
+    # -- compaction --------------------------------------------------------------------------------
+
+    def cleaned_to(self, partition: TopicPartition) -> Offset:
+        """Where the last pass of the cleaner ended; 0 if there was none."""
+        return self._directories[self._places[partition]].checkpoints.cleaned_to(partition)
+
+    def note_cleaned_to(self, partition: TopicPartition, offset: Offset) -> None:
+        """Record where a pass of the cleaner has ended."""
+        place = self._places[partition]
+        try:
+            self._directories[place].checkpoints.note_cleaned_to(partition, offset)
+        except OSError as failure:
+            self.on_failure(place, failure)
+
     # -- moves between directories -----------------------------------------------------------------
 
     def open_future(

@@ -1,10 +1,11 @@
 """The fetch request: the partitions that a reader wants, or the changes of its session."""
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from struct import Struct
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from tidelog.model.disk import Buffer
@@ -40,7 +41,7 @@ from tidelog.protocol.pieces import (
     topic_by_id,
     topic_by_name,
 )
-from tidelog.protocol.varint import uvarint
+from tidelog.protocol.varint import SHORT, uvarint
 
 FETCH = 1
 
@@ -61,6 +62,10 @@ _REPLICA_TAG = Struct(">BBBiqB")
 """The tagged fields of a follower's request, if the replica state is the only tagged field."""
 _OFFSET = Struct(">q")
 _NO_REPLICA = (NO_NODE, -1)
+_CORRELATION_AT = 8
+"""The place of the correlation id in a request frame: after the length, the key and the version."""
+_FEW = 100
+"""Counts below this are encoded in one byte."""
 
 
 class FetchPartition(NamedTuple):
@@ -75,6 +80,8 @@ class FetchPartition(NamedTuple):
 
 
 _UNTAGGED = (None, NO_HIGH_WATERMARK)
+_new_partition: Callable[[type[FetchPartition], tuple[Any, ...]], FetchPartition] = tuple.__new__
+"""FetchPartition(*fields) without a Python call."""
 
 Topics: TypeAlias = Sequence[tuple[TopicRef, Sequence[FetchPartition]]]
 Forgotten: TypeAlias = Sequence[tuple[TopicRef, Sequence[int]]]
@@ -129,13 +136,25 @@ def _decode_flexible(version: int, frame: Buffer, position: int, max_entries: in
         position += 1
     else:
         request.rack_id, position = read_compact_string(frame, position)
-    if frame[position]:
+    tag_count = frame[position]
+    if tag_count == 1 and version >= _REPLICA_STATE and _has_only_replica(frame, position):
+        request.replica_id, request.replica_epoch = _REPLICA.unpack_from(frame, position + 3)
+    elif tag_count:
         tags, _ = read_tagged_fields(frame, position)
         if 0 in tags:
             request.cluster_id, _ = read_nullable_compact_string(frame, tags[0][0])
         if 1 in tags and version >= _REPLICA_STATE:
             request.replica_id, request.replica_epoch = _REPLICA.unpack_from(frame, tags[1][0])
     return request
+
+
+def _has_only_replica(frame: Buffer, position: int) -> bool:
+    """Whether the only tagged field is the replica state, as in every fetch of a follower."""
+    return (
+        frame[position + 1] == 1
+        and frame[position + 2] == _REPLICA.size + 1
+        and len(frame) > position + 3 + _REPLICA.size
+    )
 
 
 def _read_topics(
@@ -151,7 +170,8 @@ def _read_topics(
         left = entries_left(left, partition_count)
         partitions = []
         for _ in range(partition_count):
-            partition = FetchPartition(*_PARTITION.unpack_from(frame, position))
+            fields = _PARTITION.unpack_from(frame, position) + _UNTAGGED
+            partition = _new_partition(FetchPartition, fields)
             position += 32
             if frame[position]:
                 partition, position = _with_tagged_fields(version, partition, frame, position)
@@ -159,7 +179,7 @@ def _read_topics(
                 position += 1
             partitions.append(partition)
         topics.append((topic, partitions))
-        position = skip_tagged_fields(frame, position)
+        position = position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
     return topics, left, position
 
 
@@ -262,7 +282,8 @@ def encode_request(
     version: int, correlation_id: int, client_id: str | None, request: FetchRequest
 ) -> bytearray:
     """Encode a whole frame with its length; fields that the version lacks are left out."""
-    out = bytearray(request_prefix(FETCH, version, correlation_id, client_id))
+    out = bytearray(_prefix(version, client_id))
+    I32.pack_into(out, _CORRELATION_AT, correlation_id)
     if version < _REPLICA_STATE:
         out += I32.pack(request.replica_id)
     out += _LIMITS.pack(
@@ -278,17 +299,25 @@ def encode_request(
     return out
 
 
+@lru_cache(maxsize=16)
+def _prefix(version: int, client_id: str | None) -> bytes:
+    """The header of a request, except its length and its correlation id."""
+    return request_prefix(FETCH, version, 0, client_id)
+
+
 def _encode_flexible(version: int, request: FetchRequest, out: bytearray) -> None:
     write_topic = topic_by_id if version >= _TOPIC_IDS else topic_by_compact_name
-    out += uvarint(len(request.topics) + 1)
+    count = len(request.topics)
+    out += SHORT[count + 1] if count < _FEW else uvarint(count + 1)
     for topic, partitions in request.topics:
         out += write_topic(topic)
-        out += uvarint(len(partitions) + 1)
+        count = len(partitions)
+        out += SHORT[count + 1] if count < _FEW else uvarint(count + 1)
         for partition in partitions:
             out += _PARTITION.pack(*partition[:6])
             out += b"\0" if partition[6:] == _UNTAGGED else _partition_tags(version, partition)
         out += b"\0"
-    out += uvarint(len(request.forgotten) + 1)
+    out += uvarint(len(request.forgotten) + 1) if request.forgotten else b"\1"
     for topic, indexes in request.forgotten:
         out += write_topic(topic)
         out += uvarint(len(indexes) + 1)

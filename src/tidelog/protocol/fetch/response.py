@@ -1,10 +1,10 @@
 """The fetch response: records are file slices that the host sends, or views of a frame."""
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from struct import Struct
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from tidelog.model.disk import Buffer, FileSlice
 from tidelog.model.effects import AbortedTransaction, EpochEnd
@@ -37,7 +37,7 @@ from tidelog.protocol.pieces import (
     topic_by_id,
     topic_by_name,
 )
-from tidelog.protocol.varint import read_uvarint, uvarint
+from tidelog.protocol.varint import SHORT, read_uvarint, uvarint
 
 _LOG_START, _SESSIONS, _READ_REPLICA, _FLEXIBLE, _TOPIC_IDS, _ENDPOINTS = 5, 7, 11, 12, 13, 16
 
@@ -47,6 +47,10 @@ _UNABORTED = Struct(">ihqqqBi")
 """The fields before a partition's records (flexible encoding, no aborted transactions)."""
 _ABORTED = Struct(">qq")
 _SESSION = Struct(">ihi")
+_FLEXIBLE_HEAD = Struct(">iiBihi")
+"""The length, the header (correlation id, no tagged fields), and the fields before the topics."""
+_FEW = 100
+"""Counts below this are encoded in one byte."""
 _EPOCH_END = Struct(">iq")
 _SNAPSHOT = Struct(">qi")
 
@@ -75,6 +79,11 @@ class PartitionFetched(NamedTuple):
 
 Topics: TypeAlias = Sequence[tuple[TopicRef, Sequence[PartitionFetched]]]
 
+_UNTAGGED = [None, None, None]
+"""The tagged fields of a partition without tags: divergence, leader, snapshot."""
+_new_fetched: Callable[[type[PartitionFetched], tuple[Any, ...]], PartitionFetched] = tuple.__new__
+"""PartitionFetched(*fields) without a Python call."""
+
 
 @dataclass(slots=True)
 class FetchResponse:
@@ -90,15 +99,21 @@ def encode_response(version: int, correlation_id: int, response: FetchResponse) 
 
     Absent records are encoded as empty, because some clients do not expect null.
     """
-    head = bytearray(response_prefix(FETCH, version, correlation_id))
-    if version >= _SESSIONS:
-        head += _SESSION.pack(response.throttle_time_ms, response.error, response.session_id)
-    else:
-        head += I32.pack(response.throttle_time_ms)
-    chunks: list[Chunk] = [head]
+    throttle_ms = response.throttle_time_ms
     if version >= _FLEXIBLE:
+        session_id = response.session_id
+        head = bytearray(
+            _FLEXIBLE_HEAD.pack(0, correlation_id, 0, throttle_ms, response.error, session_id)
+        )
+        chunks: list[Chunk] = [head]
         length = _encode_flexible(version, response, head, chunks)
     else:
+        head = bytearray(response_prefix(FETCH, version, correlation_id))
+        if version >= _SESSIONS:
+            head += _SESSION.pack(throttle_ms, response.error, response.session_id)
+        else:
+            head += I32.pack(throttle_ms)
+        chunks = [head]
         length = _encode_legacy(version, response, head, chunks)
     I32.pack_into(head, 0, length - 4)
     return chunks
@@ -112,13 +127,14 @@ def _encode_flexible(
     Returns the length of the whole frame.
     """
     write_topic = topic_by_id if version >= _TOPIC_IDS else topic_by_compact_name
-    length = 0
-    out += uvarint(len(response.topics) + 1)
+    length, number = 0, len(response.topics)
+    out += SHORT[number + 1] if number < _FEW else uvarint(number + 1)
     for topic, partitions in response.topics:
         out += write_topic(topic)
-        out += uvarint(len(partitions) + 1)
+        number = len(partitions)
+        out += SHORT[number + 1] if number < _FEW else uvarint(number + 1)
         for fetched in partitions:
-            partition, error, high, stable, start, records, aborted, replica = fetched[:8]
+            partition, error, high, stable, start, records, aborted, replica, *tagged = fetched
             if aborted:
                 out += _PARTITION.pack(partition, error, high, stable, start)
                 out += uvarint(len(aborted) + 1)
@@ -136,7 +152,7 @@ def _encode_flexible(
                 length += len(out) + size
                 out = bytearray()
                 chunks += (records, out)
-            out += _partition_tags(fetched) if any(fetched[8:]) else b"\0"
+            out += b"\0" if tagged == _UNTAGGED else _partition_tags(fetched)
         out += b"\0"
     endpoints = response.node_endpoints if version >= _ENDPOINTS else ()
     out += tagged_fields([(0, node_endpoints(endpoints))]) if endpoints else b"\0"
@@ -187,7 +203,8 @@ def decode_response(version: int, frame: memoryview) -> FetchResponse:
     """Decode a response; the records of each partition are views of the frame, without a copy."""
     try:
         if version >= _FLEXIBLE:
-            position = skip_tagged_fields(frame, I32.size)
+            position = I32.size
+            position = position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
         else:
             position = I32.size
         if version >= _SESSIONS:
@@ -202,7 +219,8 @@ def decode_response(version: int, frame: memoryview) -> FetchResponse:
             topics, endpoints = _decode_legacy(version, frame, position), ()
     except (struct.error, IndexError):
         raise MalformedMessage("FetchResponse is cut short") from None
-    return FetchResponse(topics, error_code(error), session_id, throttle, endpoints)
+    code = error_code(error) if error else ErrorCode.none
+    return FetchResponse(topics, code, session_id, throttle, endpoints)
 
 
 def _decode_flexible(
@@ -219,7 +237,7 @@ def _decode_flexible(
             fetched, position = _read_partition(frame, position)
             partitions.append(fetched)
         topics.append((topic, partitions))
-        position = skip_tagged_fields(frame, position)
+        position = position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
     if frame[position] == 0:
         return topics, ()
     tags, _ = read_tagged_fields(frame, position)
@@ -238,9 +256,9 @@ def _read_partition(frame: memoryview, position: int) -> tuple[PartitionFetched,
         position += 4
     size, position = read_uvarint(frame, position)
     records, position = _read_records(size - 1, frame, position)
-    fetched = PartitionFetched(
-        partition, error_code(error), high, stable, start, records, aborted, replica
-    )
+    code = error_code(error) if error else ErrorCode.none
+    fields = (partition, code, high, stable, start, records, aborted, replica, None, None, None)
+    fetched = _new_fetched(PartitionFetched, fields)
     if frame[position] == 0:
         return fetched, position + 1
     tags, position = read_tagged_fields(frame, position)

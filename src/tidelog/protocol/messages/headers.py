@@ -6,13 +6,14 @@ of four bytes for the length, followed by a header.
 """
 
 import struct
+from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple
 
 from tidelog.model.disk import Buffer
 from tidelog.model.ids import NO_OFFSET, Offset
 from tidelog.protocol.malformed import MalformedMessage
-from tidelog.protocol.messages.schema import API_NAMES, is_flexible
+from tidelog.protocol.messages.schema import FLEXIBLE_SINCE, NEVER, is_flexible
 from tidelog.protocol.pieces import I32, read_tagged_fields, skip_tagged_fields
 from tidelog.protocol.text import read_text
 from tidelog.protocol.varint import uvarint
@@ -22,6 +23,8 @@ API_VERSIONS = 18
 _REQUEST = Struct(">hhih")
 _RESPONSE = Struct(">ii")
 _OFFSET = Struct(">q")
+_SHORT_TEXT = 64
+"""A client id up to this size is decoded once, because most requests come from a few clients."""
 
 METADATA_OFFSET_TAG = 10_000
 """The tag of a field in a controller's response header: the metadata offset it has applied.
@@ -49,15 +52,21 @@ def decode_request_header(frame: Buffer) -> RequestHeader:
             end = position + length
             if end > len(frame):
                 raise MalformedMessage(f"request header: a client id of {length} bytes")
-            client_id = read_text(frame[position:end])
+            octets = frame[position:end]
+            client_id = _known_text(bytes(octets)) if length <= _SHORT_TEXT else read_text(octets)
             position = end
         # The header of an unknown API may continue in an unknown format. The request is refused
         # anyway.
-        if api_key in API_NAMES and is_flexible(api_key, version):
-            position = skip_tagged_fields(frame, position)
+        if version >= FLEXIBLE_SINCE.get(api_key, NEVER):
+            position = position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
     except (struct.error, IndexError):
         raise MalformedMessage("request header is cut short") from None
     return RequestHeader(api_key, version, correlation_id, client_id, position)
+
+
+@lru_cache(maxsize=1024)
+def _known_text(octets: bytes) -> str:
+    return read_text(octets)
 
 
 def request_prefix(api_key: int, version: int, correlation_id: int, client_id: str | None) -> bytes:

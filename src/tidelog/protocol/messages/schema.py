@@ -20,16 +20,19 @@ from kio.static.protocol import Entity
 API_NAMES: Mapping[int, str] = api_key_map
 """Every API key that kio knows, with kio's name of the API."""
 
-_NEVER = 1 << 15
+NEVER = 1 << 15
+"""Greater than every version."""
 
 # fmt: off
 _FLEXIBLE_SINCE: Mapping[int, int] = {
     0: 9, 1: 12, 2: 6, 3: 9, 8: 8, 9: 6, 10: 3, 11: 6, 12: 4, 13: 4, 14: 4, 15: 5, 16: 3, 18: 3,
     19: 5, 20: 4, 21: 2, 22: 2, 23: 4, 24: 3, 25: 3, 26: 3, 27: 1, 28: 3, 29: 2, 30: 2, 31: 2,
     32: 4, 33: 2, 34: 2, 35: 2, 36: 2, 37: 2, 38: 2, 39: 2, 40: 2, 41: 2, 42: 2, 43: 2, 44: 1,
-    48: 1, 49: 1, 53: 1, 54: 1, 17: _NEVER, 47: _NEVER,
+    48: 1, 49: 1, 53: 1, 54: 1, 17: NEVER, 47: NEVER,
 }
 # fmt: on
+FLEXIBLE_SINCE: Mapping[int, int] = {key: _FLEXIBLE_SINCE.get(key, 0) for key in API_NAMES}
+"""The first version of each known API that has compact lengths and tagged fields."""
 
 
 def is_flexible(api_key: int, version: int) -> bool:
@@ -93,6 +96,8 @@ class MessageField(NamedTuple):
             return ()
         if self.entity is not None:
             return self.entity(**{field.name: field.absent() for field in fields_of(self.entity)})
+        if self.kafka_type == "records" and not self.is_nullable:
+            return b""
         return NEUTRAL[self.kafka_type]
 
 

@@ -39,12 +39,16 @@ from tidelog.protocol.pieces import (
     topic_by_name,
 )
 from tidelog.protocol.produce.request import PRODUCE
-from tidelog.protocol.varint import uvarint
+from tidelog.protocol.varint import SHORT, uvarint
 
 _LOG_START, _RECORD_ERRORS, _FLEXIBLE, _CURRENT_LEADER, _TOPIC_IDS = 5, 8, 9, 10, 13
 
 _PARTITION_V3 = Struct(">ihqq")
 _PARTITION = Struct(">ihqqq")
+_FLEXIBLE_HEAD = Struct(">iiB")
+"""The length, and the header: the correlation id and no tagged fields."""
+_FEW = 100
+"""Counts below this are encoded in one byte."""
 
 
 class RecordError(NamedTuple):
@@ -75,10 +79,11 @@ class ProduceResponse:
 
 def encode_response(version: int, correlation_id: int, response: ProduceResponse) -> bytearray:
     """Encode a whole frame with its length; fields that the version lacks are left out."""
-    out = bytearray(response_prefix(PRODUCE, version, correlation_id))
     if version >= _FLEXIBLE:
+        out = bytearray(_FLEXIBLE_HEAD.pack(0, correlation_id, 0))
         _encode_flexible(version, response, out)
     else:
+        out = bytearray(response_prefix(PRODUCE, version, correlation_id))
         _encode_legacy(version, response, out)
     I32.pack_into(out, 0, len(out) - 4)
     return out
@@ -87,10 +92,12 @@ def encode_response(version: int, correlation_id: int, response: ProduceResponse
 def _encode_flexible(version: int, response: ProduceResponse, out: bytearray) -> None:
     write_topic = topic_by_id if version >= _TOPIC_IDS else topic_by_compact_name
     has_leader = version >= _CURRENT_LEADER
-    out += uvarint(len(response.topics) + 1)
+    count = len(response.topics)
+    out += SHORT[count + 1] if count < _FEW else uvarint(count + 1)
     for topic, partitions in response.topics:
         out += write_topic(topic)
-        out += uvarint(len(partitions) + 1)
+        count = len(partitions)
+        out += SHORT[count + 1] if count < _FEW else uvarint(count + 1)
         for partition, error, base, time, start, errors, message, leader in partitions:
             out += _PARTITION.pack(partition, error, base, time, start)
             if message is None and leader is None and not errors:

@@ -178,8 +178,10 @@ class PartitionLeader:
                     return effects  # no longer a replica
                 progress.fetched(event.offset, self._ends[self._me], event.broker_epoch, now)
                 self._ends[event.replica] = event.offset
-                self._maybe_ask_again(now, effects)
-                self._maybe_expand(event, progress, now, effects)
+                if self._proposed is not None:
+                    self._maybe_ask_again(now, effects)
+                elif event.replica not in self._agreed:
+                    self._maybe_expand(event, progress, now, effects)
             case FollowerFetchedAgain():
                 progress = self._progress.get(event.replica)
                 if progress is not None:
@@ -291,9 +293,7 @@ class PartitionLeader:
         now: Millis,
         effects: list[LeaderEffect],
     ) -> None:
-        if event.replica in self._agreed or not event.is_eligible:
-            return
-        if self._proposed is not None or now < self._may_ask_at:
+        if not event.is_eligible or now < self._may_ask_at:
             return
         if progress.end >= self._join_offset:
             self._propose(self._agreed | {event.replica}, effects)

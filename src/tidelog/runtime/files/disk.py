@@ -7,7 +7,8 @@ On a rename, the disk updates the path in the file. Before a path is removed, it
 descriptor and keeps it open. A descriptor is closed when its last holder releases it.
 
 Only the thread that owns the disk takes a descriptor away from a file. Other threads may call
-`File.read` and `File.sync`. They may also call `Disk.write_file` for a path that nothing else uses.
+`File.read` and `File.sync`. They may also call `File.append` for a file, and `Disk.write_file` for
+a path, that nothing else uses.
 If the system refuses a descriptor, the disk closes other descriptors or waits. Such a refusal never
 counts as a disk error (F65).
 """

@@ -1,7 +1,7 @@
 """One real file. Its descriptor opens on demand, and the disk may close it while it is unused.
 
 Only the thread that owns the disk takes a descriptor away from a file. Other threads may call
-`File.read` and `File.sync`.
+`File.read` and `File.sync`, and `File.append` for a file that nothing else uses.
 """
 
 import os

@@ -80,10 +80,12 @@ class Connections:
         )
         self._readers = readers
         self._by_id: dict[ConnId, Connection] = {}
-        self._by_fd: dict[int, Connection] = {}
+        self.by_fd: dict[int, Connection] = {}
+        """The connections by descriptor."""
         self._answered: list[Connection] = []  # connections with responses to send in this pass
         self._holding: list[Connection] = []  # connections with frames to handle in the next pass
-        self._events: list[Event] = []
+        self.events: list[Event] = []
+        """The events that `take_events` returns."""
         self._unread = UnreadResponses(limits.stalled_bytes, limits.unsent_bytes)
         self._held = 0
         self._half_received = HalfReceived(limits.half_received_bytes)
@@ -114,9 +116,6 @@ class Connections:
     def find(self, conn: ConnId) -> Connection | None:
         return self._by_id.get(conn)
 
-    def at(self, fd: int) -> Connection | None:
-        return self._by_fd.get(fd)
-
     def admit(
         self, conn: ConnId, sock: socket.socket, peer: str, answer_bytes: int | None = None
     ) -> None:
@@ -129,7 +128,7 @@ class Connections:
         apis = self._limits.apis if answer_bytes is None else None
         splitter = FrameSplitter(longest, self._buffers, apis)
         admitted = Connection(conn, sock, peer, splitter, self.now, interest=_IN)
-        self._by_id[conn] = self._by_fd[sock.fileno()] = admitted
+        self._by_id[conn] = self.by_fd[sock.fileno()] = admitted
 
     def admit_client(self, conn: ConnId, accepted: Accepted) -> None:
         """Serve a client.
@@ -302,7 +301,7 @@ class Connections:
 
     def _note_unread(self, conn: Connection, unsent: int) -> None:
         if self._unread.changed(conn, unsent):
-            self._events.append(ResponsesUnread(self._unread.is_much))
+            self.events.append(ResponsesUnread(self._unread.is_much))
             self.check_at = min(self.check_at, self.now + CHECK_MS)
 
     def _drop_unread(self, conns: list[Connection]) -> None:
@@ -341,7 +340,7 @@ class Connections:
         """Close the connection immediately, even if its queue is not sent."""
         if self._by_id.pop(conn.id, None) is None:
             return
-        del self._by_fd[conn.sock.fileno()]
+        del self.by_fd[conn.sock.fileno()]
         conn.sock.close()
         conn.muted |= BY_CLOSE
         self.release(conn)
@@ -353,7 +352,7 @@ class Connections:
             self._half_received.changed(conn, 0)
             self._choose_read_size()
             self._read_on()
-        self._events.append(Disconnected(conn.id))
+        self.events.append(Disconnected(conn.id))
         if conn.listener:
             self.quotas.closed(conn.listener, conn.address)
 
@@ -392,7 +391,7 @@ class Connections:
 
     def take_events(self) -> list[Event]:
         """The events for the node: connections that ended, and changes of `ResponsesUnread`."""
-        events, self._events = self._events, []
+        events, self.events = self.events, []
         return events
 
     def close(self) -> None:

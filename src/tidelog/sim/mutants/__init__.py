@@ -1,6 +1,7 @@
 """Mutants: rules that are known to be wrong, by name. The simulator must detect every mutant."""
 
 from tidelog.sim.mutants.controlling import CONTROLLING
+from tidelog.sim.mutants.coordinators import COORDINATORS
 from tidelog.sim.mutants.damage import DAMAGE
 from tidelog.sim.mutants.lag import LAG
 from tidelog.sim.mutants.membership import MEMBERSHIP
@@ -10,5 +11,6 @@ from tidelog.sim.mutants.truncation import LADDER
 __all__ = ["MUTANTS", "Mutant"]
 
 MUTANTS: dict[str, Mutant] = {
-    mutant.name: mutant for mutant in (*LADDER, *MEMBERSHIP, *CONTROLLING, *LAG, *DAMAGE)
+    mutant.name: mutant
+    for mutant in (*LADDER, *MEMBERSHIP, *CONTROLLING, *LAG, *DAMAGE, *COORDINATORS)
 }

@@ -93,6 +93,13 @@ class Actor:
             self._stage.run(millis(places["time"]))
         return f"{batches} batches of {places['number']} records"
 
+    def _commit(self, places: dict[str, str]) -> str:
+        commits = self._witness.commits
+        return commits.commit(self._witness.partitions[-1], int(places["number"]))
+
+    def _fetch(self, places: dict[str, str]) -> str:
+        return self._witness.commits.fetch(self._witness.partitions[-1])
+
     def _move(self, places: dict[str, str]) -> str:
         partition = self._witness.partition(places["partition"])
         wish = reassign(partition, self._witness.nodes(places["nodes"]))

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from tidelog.model.ids import NO_NODE, NO_OFFSET, NodeId, TopicPartition
 from tidelog.node.inspection import follower_progress
 from tidelog.node.partitions.replica import Replica
+from tidelog.sim.stage.commits import StageCommits
 from tidelog.sim.stage.stage import Stage
 from tidelog.sim.stage.watching import Watcher
 from tidelog.sim.stage.writing import StageLedger, StageWrite
@@ -26,6 +27,7 @@ class Witness:
         self._ledger = ledger
         self._watcher = watcher
         self.partitions: list[TopicPartition] = []
+        self.commits = StageCommits(stage)
         self.begun: StageWrite | None = None
         """The last write that a step has started without waiting for its response."""
 
@@ -104,6 +106,15 @@ class Witness:
     def _not_in_isr(self, places: dict[str, str]) -> ConditionVerdict:
         isr = self._isr_of(places)
         return ConditionVerdict(self.node(places["node"]) not in isr, f"in sync: {_told(isr)}")
+
+    def _offset(self, places: dict[str, str]) -> ConditionVerdict:
+        fetched = self.commits.fetched
+        return ConditionVerdict(fetched == int(places["number"]), f"offset {fetched}")
+
+    def _kept(self, places: dict[str, str]) -> ConditionVerdict:
+        commits = self.commits
+        found = f"{commits.acknowledged} was acknowledged, and {commits.fetched} is left"
+        return ConditionVerdict(commits.fetched >= commits.acknowledged, found)
 
     def _replicas(self, places: dict[str, str]) -> ConditionVerdict:
         placed = self._stage.placed(self.partition(places["partition"]))

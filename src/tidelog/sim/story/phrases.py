@@ -67,6 +67,8 @@ topic_rf | topic <name> rf <number:factor> [min-isr <number>] [<configs>] | on b
 write | write <number> [to <partition>] [acks <acks>] [at <node>] | each record waits for its answer
 begin | begin write [to <partition>] [acks <acks>] [at <node>] | one record, without waiting
 burst | burst <number> every <time> for <time:span> [to <partition>] | batches of N records, acks=1
+commit | commit offset <number> | the group `readers`, for the topic that was created last
+fetch | fetch the offset | the offset that the group has committed
 kill | kill <some> | kill -9: the process ends, its page cache stays
 power_off | power off <some> | power loss: all unsynced data is lost
 wipe | wipe <some> | give a stopped machine a new, empty disk
@@ -104,6 +106,8 @@ acked | acknowledged <number> | all records that were acknowledged to clients
 answered | the write is answered | the write of `begin write`
 acked_one | the write is acknowledged |
 refused | the write is refused |
+offset | the fetched offset is <number> | the result of the last `fetch the offset`
+kept | no commit is lost | the fetched offset is not below an acknowledged one
 equal | logs of <partition> are equal | every replica holds the same records
 differ | logs of <partition> differ |
 fetched | <node> has fetched <partition> | its leader has received a fetch in this epoch

@@ -272,7 +272,7 @@ def test_only_what_is_missing_and_well_formed_is_created():
 def test_internal_topics_are_created_with_their_own_settings():
     [effect], _ = create(["__consumer_offsets", "__transaction_state", "__share_group_state"])
 
-    offsets, transactions = effect.request.topics
+    offsets, transactions, shares = effect.request.topics
     assert offsets.num_partitions == 50
     assert {c.name: c.value for c in offsets.configs} == {
         "cleanup.policy": "compact",
@@ -280,6 +280,7 @@ def test_internal_topics_are_created_with_their_own_settings():
         "compression.type": "producer",
     }
     assert {c.name: c.value for c in transactions.configs}["min.insync.replicas"] == "2"
+    assert {c.name: c.value for c in shares.configs}["retention.ms"] == "-1"
 
 
 @pytest.mark.parametrize(

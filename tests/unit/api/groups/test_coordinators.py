@@ -84,9 +84,29 @@ def test_an_offsets_topic_that_cannot_be_created():
     assert found.error_code is ErrorCode.coordinator_not_available
 
 
-def test_no_one_coordinates_transactions_yet():
-    [found] = find("t", key_type=TRANSACTION, offsets=topic("t", UUID(int=1), partition()))
+def test_the_leader_of_the_partition_of_a_transactional_id():
+    state = topic("__transaction_state", UUID(int=8), partition(2), partition(1))
+    found = find("a", "b", key_type=TRANSACTION, offsets=state)
 
+    assert [(c.key, c.node_id, c.error_code) for c in found] == [
+        ("a", 1, ErrorCode.none),
+        ("b", 2, ErrorCode.none),
+    ]
+
+
+def test_the_first_transactional_id_creates_the_state_topic():
+    asked = request(ask(10, coordinator_keys=("b",), key_type=TRANSACTION), 6)
+    effects = Effects(None)
+    [found] = effects.drive(coordinators.handle(asked)).coordinators
+
+    [wanted] = effects.asked[0].request.topics
+    configs = {one.name: one.value for one in wanted.configs}
+    assert (wanted.name, wanted.num_partitions, wanted.replication_factor) == (
+        "__transaction_state",
+        50,
+        3,
+    )
+    assert (configs["cleanup.policy"], configs["min.insync.replicas"]) == ("compact", "2")
     assert found.error_code is ErrorCode.coordinator_not_available
 
 

@@ -94,7 +94,7 @@ def test_only_partitions_that_exist_reach_the_coordinator():
     response = effects.drive(group_offsets.offset_commit(request(message, 9)))
 
     [effect] = effects.asked
-    assert effect.group_id == "g"
+    assert effect.key == "g"
     assert effect.request.member_id == "m"
     assert effect.request.generation_id_or_member_epoch == 3
     assert effect.request.group_instance_id == "i"
@@ -166,7 +166,7 @@ def offsets_of(*names: str, error: ErrorCode = ErrorCode.none):
             throttle_time=timedelta(0),
             groups=(
                 OffsetFetchResponseGroup(
-                    group_id=effect.group_id,
+                    group_id=effect.key,
                     error_code=error,
                     topics=tuple(
                         OffsetFetchResponseTopics(
@@ -206,7 +206,7 @@ def test_each_group_is_asked_of_its_own_coordinator():
         group_offsets.offset_fetch(request(fetch(("a", (("orders", (0,)),)), ("b", None)), 9))
     )
 
-    assert [effect.group_id for effect in effects.asked] == ["a", "b"]
+    assert [effect.key for effect in effects.asked] == ["a", "b"]
     assert all(effect.request.require_stable for effect in effects.asked)
     assert effects.asked[0].request.groups[0].topics[0].name == "orders"
     assert effects.asked[1].request.groups[0].topics is None

@@ -86,7 +86,7 @@ def test_each_group_is_described_by_its_own_coordinator():
 
     response = effects.drive(groups.describe_groups(request(ask(15, groups=("a", "b", "a")))))
 
-    assert [(effect.group_id, effect.request.groups) for effect in effects.asked] == [
+    assert [(effect.key, effect.request.groups) for effect in effects.asked] == [
         ("a", ("a",)),
         ("b", ("b",)),
     ]
@@ -113,7 +113,7 @@ def test_each_group_is_deleted_by_its_own_coordinator():
 
     response = effects.drive(groups.delete_groups(request(ask(42, groups_names=("a", "b")))))
 
-    assert [effect.group_id for effect in effects.asked] == ["a", "b"]
+    assert [effect.key for effect in effects.asked] == ["a", "b"]
     assert [(result.group_id, result.error_code) for result in response.results] == [
         ("a", ErrorCode.none),
         ("b", ErrorCode.non_empty_group),

@@ -9,7 +9,7 @@ from tests.unit.api.support import request as any_request
 
 from tidelog.api.handler import Disconnect, Request
 from tidelog.api.records import produce
-from tidelog.model.effects import AppendBatches, AppendResult
+from tidelog.model.effects import AppendBatches, AppendInTransaction, AppendResult
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
 from tidelog.protocol.pieces import CurrentLeader
@@ -123,15 +123,25 @@ def test_a_transactional_batch_needs_a_transactional_id() -> None:
     }
 
 
-def test_a_transactional_batch_needs_a_transaction_that_a_coordinator_knows_of() -> None:
-    """There is no transaction coordinator yet, so no node would ever end the transaction."""
+@pytest.mark.parametrize(
+    ("version", "adds", "names_abortable"),
+    [(10, False, False), (11, False, True), (12, True, True)],
+)
+def test_a_transactional_batch_is_appended_in_its_transaction(
+    version: int, adds: bool, names_abortable: bool
+) -> None:
     offered = ("orders", [(0, batch()), (2, batch(TRANSACTIONAL))])
-    named = asking(offered, transaction="mine")
+    effects = Effects([appended(0), AppendResult(ErrorCode.invalid_txn_state)])
 
-    assert errors(drive(produce.handle(named), [appended(0)])) == [
+    asked = asking(offered, transaction="mine", version=version)
+    assert errors(effects.drive(produce.handle(asked))) == [
         ("orders", 0, ErrorCode.none),
         ("orders", 2, ErrorCode.invalid_txn_state),
     ]
+    [effect] = effects.asked
+    assert isinstance(effect, AppendInTransaction)
+    assert effect.transactional_id == "mine"
+    assert (effect.adds, effect.names_abortable) == (adds, names_abortable)
 
 
 def test_zstd_came_with_version_7() -> None:

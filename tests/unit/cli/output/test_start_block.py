@@ -35,6 +35,12 @@ def test_a_cluster_that_ran_before_is_not_asked_to_create_its_topic_again() -> N
     assert not any(line.startswith("metrics") for line in printed)
 
 
+def test_the_address_of_the_console_follows_the_bootstrap_address() -> None:
+    cluster = LocalCluster(Path("d"), 1, 9092)
+    printed = list(start_block(cluster, "tidelog", is_new=False, console="http://127.0.0.1:8080"))
+    assert printed[:2] == ["bootstrap 127.0.0.1:9092", "console   http://127.0.0.1:8080"]
+
+
 @pytest.mark.parametrize(
     ("tables", "shown"),
     [

@@ -10,6 +10,7 @@ from tidelog.controller.image.image import MIGRATING_DIRECTORY, TOPIC_RESOURCE, 
 from tidelog.controller.image.snapshot import records_of
 from tidelog.model.ids import TopicPartition
 from tidelog.protocol.metadata import metadata_records as r
+from tidelog.security.acls import AclEntry
 
 TOPIC_ID = UUID(int=0xA0)
 
@@ -165,7 +166,9 @@ def test_credentials_tokens_and_acls_are_carried_until_removed() -> None:
         permission_type=3,
     )
     image = _after(cluster(), token, entry)
-    assert list(image.carried.values()) == [token, entry]
+    assert list(image.carried.values()) == [token]
+    assert image.acls == {UUID(int=1): AclEntry(2, "*", 3, "User:a", "*", 2, 3)}
+    assert set(records_of(image)) >= {token, entry}
 
     gone = _after(
         image,
@@ -173,6 +176,7 @@ def test_credentials_tokens_and_acls_are_carried_until_removed() -> None:
         r.RemoveAccessControlEntryRecord(id=UUID(int=1)),
     )
     assert gone.carried == {}
+    assert gone.acls == {}
 
 
 # -- Transactions of the metadata log --------------------------------------------------------------

@@ -88,7 +88,10 @@ def test_the_broker_is_back_after_two_restarts() -> None:
 
 
 def test_what_is_not_acted_on_is_kept() -> None:
-    assert sorted(_replay().carried) == [
-        ("quota", "request_percentage", "client-id", "default"),
-        ("scram", "alice", 2),
-    ]
+    assert sorted(_replay().carried) == [("quota", "request_percentage", "client-id", "default")]
+
+
+def test_credentials_are_in_the_image_and_not_in_its_text() -> None:
+    image = _replay()
+    assert list(image.scram) == [("alice", 2)]
+    assert "alice" not in repr(image)

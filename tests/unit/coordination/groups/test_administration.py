@@ -91,12 +91,11 @@ def test_empty_groups_are_deleted_with_their_offsets() -> None:
     assert after.committed("simple") == {}
 
 
-def test_deletion_that_cannot_be_written_is_undone() -> None:
+def test_deletion_that_cannot_be_written_does_not_happen() -> None:
     coordinator = CoordinatorUnderTest()
     coordinator.commit({("t", 0): 1})
-    coordinator.writes_succeed = False
+    coordinator.refuse_writes(ErrorCode.not_enough_replicas)
     ticket = coordinator.delete_groups(GROUP)
-    coordinator.settle(ErrorCode.not_enough_replicas)
     assert deletion(coordinator, ticket) == {GROUP: ErrorCode.coordinator_not_available}
     assert coordinator.list_groups() == [GROUP]
     assert coordinator.committed() == {("t", 0): 1}
@@ -133,6 +132,6 @@ def test_deletion_that_outlasts_the_commit_timeout_still_happens() -> None:
     ticket = coordinator.delete_groups(GROUP)
     coordinator.advance(5_000)
     assert deletion(coordinator, ticket) == {GROUP: ErrorCode.coordinator_not_available}
-    coordinator.settle(ErrorCode.none)
+    coordinator.commit_next()
     assert coordinator.list_groups() == []
     assert coordinator.committed() == {}

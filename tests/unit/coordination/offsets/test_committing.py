@@ -7,6 +7,8 @@ import pytest
 from tests.unit.coordination.group_client import GROUP, CoordinatorUnderTest, subscription
 
 from tidelog.config.group_settings import GroupSettings
+from tidelog.coordination.records import OffsetCommitKey, OffsetCommitValue
+from tidelog.coordination.runtime.decision import ProducerIdAndEpoch, RecordOrigin
 from tidelog.model.errors import ErrorCode
 
 # -- OffsetCommit ----------------------------------------------------------------------------------
@@ -16,8 +18,7 @@ def test_commit_is_answered_and_seen_when_it_is_written() -> None:
     coordinator = CoordinatorUnderTest(writes_succeed=False)
     ticket = coordinator.commit({("t", 0): 5, ("t", 1): 6})
     assert ticket not in coordinator.answers
-    assert coordinator.committed() == {}
-    coordinator.settle(ErrorCode.none)
+    coordinator.commit_next()
     assert coordinator.commit_error(ticket) is ErrorCode.none
     assert coordinator.committed() == {("t", 0): 5, ("t", 1): 6}
 
@@ -57,9 +58,9 @@ def test_null_metadata_is_stored_as_nothing() -> None:
     ],
 )
 def test_commit_that_cannot_be_written(failure: ErrorCode, error: ErrorCode) -> None:
-    coordinator = CoordinatorUnderTest(writes_succeed=False)
+    coordinator = CoordinatorUnderTest()
+    coordinator.refuse_writes(failure)
     ticket = coordinator.commit({("t", 0): 5})
-    coordinator.settle(failure)
     assert coordinator.commit_error(ticket) is error
     assert coordinator.committed() == {}
     assert coordinator.list_groups() == []
@@ -180,46 +181,67 @@ def test_fetch_by_another_id_of_the_same_name_finds_nothing() -> None:
     assert found(UUID(int=2)) == -1
 
 
-def test_stable_fetch_waits_for_what_is_in_flight() -> None:
+@pytest.mark.parametrize("require_stable", [False, True])
+def test_f68_a_fetch_is_answered_when_the_offsets_in_it_are_committed(
+    require_stable: bool,
+) -> None:
     coordinator = CoordinatorUnderTest(writes_succeed=False)
     coordinator.commit({("t", 0): 5})
-    unstable = coordinator.fetch(("t", 0))
-    stable = coordinator.fetch(("t", 0), require_stable=True)
-    assert coordinator.answers[unstable].groups[0].topics[0].partitions[0].committed_offset == -1
-    assert stable not in coordinator.answers
+    ticket = coordinator.fetch(("t", 0), require_stable=require_stable)
     coordinator.commit({("t", 0): 6})
-    coordinator.settle(ErrorCode.none)
-    assert coordinator.answers[stable].groups[0].topics[0].partitions[0].committed_offset == 5
+    assert ticket not in coordinator.answers
+    coordinator.commit_next()
+    (group,) = coordinator.answers[ticket].groups
+    assert group.topics[0].partitions[0].committed_offset == 5
 
 
-def test_stable_fetch_outlives_a_failed_write() -> None:
+def test_f68_a_fetch_after_a_failover_waits_for_the_commit_of_what_was_loaded() -> None:
+    coordinator = CoordinatorUnderTest()
+    coordinator.commit({("t", 0): 5})
+    after = coordinator.successor()
+    after.partition.high_watermark = 0
+    ticket = after.fetch(("t", 0))
+    assert ticket not in after.answers
+    after.partition.high_watermark = 1
+    after.carry_out(after.shard.committed(after.at))
+    assert after.answers[ticket].groups[0].topics[0].partitions[0].committed_offset == 5
+
+
+def test_fetch_does_not_wait_for_ever() -> None:
     coordinator = CoordinatorUnderTest(writes_succeed=False)
     coordinator.commit({("t", 0): 5})
-    coordinator.commit({("t", 0): 6})
-    stable = coordinator.fetch(("t", 0), require_stable=True)
-    coordinator.settle(ErrorCode.message_too_large, index=1)
-    assert stable not in coordinator.answers
-    coordinator.settle(ErrorCode.none)
-    assert coordinator.answers[stable].groups[0].topics[0].partitions[0].committed_offset == 5
-
-
-def test_stable_fetch_after_the_only_write_failed() -> None:
-    coordinator = CoordinatorUnderTest(writes_succeed=False)
-    coordinator.commit({("t", 0): 5})
-    stable = coordinator.fetch(("t", 0), require_stable=True)
-    coordinator.settle(ErrorCode.message_too_large)
-    assert coordinator.answers[stable].groups[0].topics[0].partitions[0].committed_offset == -1
-
-
-def test_stable_fetch_does_not_wait_for_ever() -> None:
-    coordinator = CoordinatorUnderTest(writes_succeed=False)
-    coordinator.commit({("t", 0): 5})
-    early = coordinator.fetch(("t", 0), require_stable=True)
+    early = coordinator.fetch(("t", 0))
     coordinator.advance(5_000)
     late = coordinator.fetch(("t", 0), require_stable=True)
+    coordinator.advance(5_000)
     for ticket in (early, late):
         (group,) = coordinator.answers[ticket].groups
         assert (group.error_code, group.topics) == (ErrorCode.not_coordinator, ())
+
+
+def test_f76_offsets_of_an_open_transaction_are_unstable_and_not_seen() -> None:
+    coordinator = CoordinatorUnderTest()
+    coordinator.commit({("t", 0): 5})
+    producer = ProducerIdAndEpoch(7, 0)
+
+    def pend(offset: int) -> None:
+        value = OffsetCommitValue(offset=offset, metadata="", commit_timestamp=0)
+        key = OffsetCommitKey(GROUP, "t", 0)
+        coordinator.machine.replay((key, value), RecordOrigin(9, producer))
+
+    def fetched(*, require_stable: bool) -> tuple[ErrorCode, int]:
+        ticket = coordinator.fetch(("t", 0), require_stable=require_stable)
+        (found,) = coordinator.answers[ticket].groups[0].topics[0].partitions
+        return found.error_code, found.committed_offset
+
+    pend(6)
+    assert fetched(require_stable=True) == (ErrorCode.unstable_offset_commit, -1)
+    assert fetched(require_stable=False) == (ErrorCode.none, 5)
+    coordinator.machine.transaction_ended(producer, committed=False)
+    assert fetched(require_stable=True) == (ErrorCode.none, 5)
+    pend(7)
+    coordinator.machine.transaction_ended(producer, committed=True)
+    assert fetched(require_stable=True) == (ErrorCode.none, 7)
 
 
 # -- OffsetDelete ----------------------------------------------------------------------------------
@@ -289,8 +311,7 @@ def test_deletion_reaches_a_commit_in_flight() -> None:
 def test_deletion_of_offsets_that_cannot_be_written() -> None:
     coordinator = CoordinatorUnderTest()
     coordinator.commit({("t", 0): 5})
-    coordinator.writes_succeed = False
+    coordinator.refuse_writes(ErrorCode.not_enough_replicas)
     ticket = coordinator.delete_offsets(("t", 0))
-    coordinator.settle(ErrorCode.not_enough_replicas)
     assert coordinator.answers[ticket].error_code is ErrorCode.coordinator_not_available
     assert coordinator.committed() == {("t", 0): 5}

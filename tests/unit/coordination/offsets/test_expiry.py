@@ -1,9 +1,11 @@
 """Expiry of offsets and groups, and the deletion of partitions."""
 
+from uuid import UUID
+
 from tests.unit.coordination.group_client import GROUP, CoordinatorUnderTest, subscription
 
 from tidelog.config.group_settings import GroupSettings
-from tidelog.coordination.core import MAX_RECORDS
+from tidelog.controller.image.image import ClusterImage
 from tidelog.coordination.records import (
     GroupMetadataKey,
     OffsetCommitKey,
@@ -11,8 +13,9 @@ from tidelog.coordination.records import (
     decode_key,
     decode_value,
 )
+from tidelog.coordination.runtime.shard import TICK_RETRY_MS
+from tidelog.coordination.runtime.sizes import MAX_RECORDS
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import TopicPartition
 
 RETENTION_MS = 100_000
 CHECK_MS = 10_000
@@ -110,13 +113,12 @@ def test_offset_that_is_being_committed_does_not_expire() -> None:
 def test_expiry_that_cannot_be_written_is_tried_again() -> None:
     coordinator = CoordinatorUnderTest(SHORT)
     coordinator.commit({("t", 0): 1})
-    coordinator.writes_succeed = False
+    coordinator.refuse_writes(ErrorCode.not_enough_replicas)
     coordinator.advance(RETENTION_MS)
-    coordinator.settle(ErrorCode.not_enough_replicas)
     assert coordinator.committed() == {("t", 0): 1}
     assert coordinator.list_groups() == [GROUP]
-    coordinator.writes_succeed = True
-    coordinator.advance(CHECK_MS)
+    coordinator.refuse_writes(ErrorCode.none)
+    coordinator.advance(TICK_RETRY_MS)
     assert coordinator.list_groups() == []
 
 
@@ -127,8 +129,8 @@ def test_many_tombstones_go_in_several_writes_and_the_group_last() -> None:
     coordinator.commit({("u", 0): 1}, group="other")
     coordinator.writes_succeed = False
     coordinator.advance(RETENTION_MS)
-    assert all(len(write.records) <= MAX_RECORDS for write in coordinator.unwritten)
-    keys = [decode_key(key) for write in coordinator.unwritten for key, _ in write.records]
+    assert all(len(records) <= MAX_RECORDS for _, records in coordinator.unwritten)
+    keys = [decode_key(key) for _, records in coordinator.unwritten for key, _ in records]
     offsets = [key for key in keys if isinstance(key, OffsetCommitKey)]
     assert len(offsets) == count + 1
     assert GroupMetadataKey("other") in keys
@@ -139,30 +141,22 @@ def test_many_tombstones_go_in_several_writes_and_the_group_last() -> None:
     assert coordinator.list_groups() == []
 
 
-def test_a_group_whose_own_removal_is_written_and_that_of_its_offsets_is_not_still_exists() -> None:
-    coordinator = CoordinatorUnderTest(SHORT)
-    coordinator.commit({("t", partition): 1 for partition in range(MAX_RECORDS + 1)})
-    coordinator.writes_succeed = False
-    coordinator.advance(RETENTION_MS)
-
-    coordinator.settle(ErrorCode.not_enough_replicas)
-    coordinator.settle(ErrorCode.none)
-
-    assert len(coordinator.committed()) == MAX_RECORDS
-    assert coordinator.list_groups() == [GROUP]
+def image_of(*topics: str) -> ClusterImage:
+    return ClusterImage(topic_names={UUID(int=sum(map(ord, name))): name for name in topics})
 
 
-def test_offsets_of_deleted_partitions_are_forgotten() -> None:
+def test_offsets_of_deleted_topics_are_forgotten() -> None:
     coordinator = CoordinatorUnderTest()
+    coordinator.image = image_of("t", "u", "v")
     coordinator.commit({("t", 0): 1, ("t", 1): 2, ("u", 0): 3})
     coordinator.commit({("t", 0): 4}, group="other")
-    gone = [TopicPartition("t", 0), TopicPartition("v", 0)]
-    coordinator.carry_out(coordinator.shard.partitions_deleted(gone, coordinator.now))
-    assert coordinator.committed() == {("t", 1): 2, ("u", 0): 3}
+    coordinator.image_changed(image_of("u"))
+    assert coordinator.committed() == {("u", 0): 3}
     assert coordinator.committed("other") == {}
-    coordinator.carry_out(
-        coordinator.shard.partitions_deleted([TopicPartition("w", 0)], coordinator.now)
-    )
+    written = len(coordinator.log)
+    coordinator.image_changed(image_of("u", "w"))
+    coordinator.image_changed(image_of("u"))
+    assert len(coordinator.log) == written
 
 
 def test_offsets_are_stamped_by_the_machines_clock_and_expire_by_time_that_can_be_trusted() -> None:

@@ -5,6 +5,7 @@ from tests.unit.log.support import DIRECTORY, NOW, SMALL, append, batch, marker,
 
 from tidelog.log.indexes.transaction_index import TransactionIndex
 from tidelog.log.partition import PartitionLog
+from tidelog.log.producers.markers import EndTransactionMarker, marker_batch
 from tidelog.log.results import AbortedTxn, Appended, AppendOrigin, AppendRefused
 from tidelog.model.errors import ErrorCode
 from tidelog.sim.machines.disk import SimDisk
@@ -207,3 +208,52 @@ def test_an_idle_producer_with_an_open_transaction_is_kept() -> None:
     Producer(log, 1).write()
     log.apply_retention(NOW + 10 * SMALL.producer_id_expiration_ms, 0)
     assert log.last_stable_offset(1) == 0
+
+
+def write_marker(
+    log: PartitionLog, producer: int, epoch: int, origin: AppendOrigin
+) -> Appended | AppendRefused:
+    end = EndTransactionMarker(is_abort=False, coordinator_epoch=3)
+    batch = marker_batch(producer, epoch, end, NOW)
+    return log.append_as_leader(memoryview(bytearray(batch)), 1, NOW, origin)
+
+
+def test_f46_a_late_marker_does_not_end_the_next_transaction() -> None:
+    log = new_log()
+    first = Producer(log, 1, epoch=0)
+    first.write()
+    assert isinstance(write_marker(log, 1, 1, AppendOrigin.EPOCH_MARKER), Appended)
+    # The same marker again, before the next transaction has begun here, does no harm.
+    assert isinstance(write_marker(log, 1, 1, AppendOrigin.EPOCH_MARKER), Appended)
+    begun = Producer(log, 1, epoch=1).write()
+    late = write_marker(log, 1, 1, AppendOrigin.EPOCH_MARKER)
+    assert isinstance(late, AppendRefused)
+    assert late.error is ErrorCode.invalid_producer_epoch
+    assert log.last_stable_offset(log.log_end_offset) == begun
+    assert log.has_open_transaction(1, 1)
+
+    assert isinstance(write_marker(log, 1, 2, AppendOrigin.EPOCH_MARKER), Appended)
+    assert not log.has_open_transaction(1, 1)
+    assert log.last_stable_offset(log.log_end_offset) == log.log_end_offset
+
+
+def test_a_marker_of_version_1_has_the_epoch_of_its_transaction() -> None:
+    log = new_log()
+    Producer(log, 1, epoch=4).write()
+    assert log.marker_offset(1) == -1
+    written = write_marker(log, 1, 4, AppendOrigin.COORDINATOR)
+    assert isinstance(written, Appended)
+    assert log.marker_offset(1) == written.last_offset
+    assert log.last_stable_offset(log.log_end_offset) == log.log_end_offset
+
+
+def test_f75_a_coordinator_that_was_replaced_cannot_write_a_marker() -> None:
+    log = new_log()
+    producer = Producer(log, 1)
+    producer.write()
+    producer.end(abort=True, coordinator_epoch=7)
+    producer.write()
+    for origin in (AppendOrigin.COORDINATOR, AppendOrigin.EPOCH_MARKER):
+        refused = write_marker(log, 1, 1, origin)
+        assert isinstance(refused, AppendRefused)
+        assert refused.error is ErrorCode.transaction_coordinator_fenced

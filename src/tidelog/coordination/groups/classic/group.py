@@ -1,20 +1,31 @@
 """A classic group: its members, its generation and its state, all with Kafka's names.
 
 The class holds the rules that concern one group only. The modules `joining`, `rebalancing` and
-`syncing` call the class and decide on answers, writes and timers. Members are kept in join order,
-so that every choice among them is deterministic.
+`syncing` change a copy of a group, and decide on answers, writes and timers. Members are kept in
+join order, so that every choice among them is deterministic.
 """
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Any, Self
 
 from tidelog.coordination.groups.classic.member import ClassicMember, Protocol
 from tidelog.coordination.groups.classic.subscription import (
     CONSUMER_PROTOCOL_TYPE,
     subscribed_topics,
 )
+from tidelog.coordination.groups.classic.timeouts import SessionTimeout
+from tidelog.coordination.groups.kind import GroupRecord
+from tidelog.coordination.records import GroupMetadataKey, GroupMetadataValue
+from tidelog.coordination.runtime.decision import Instant
+from tidelog.coordination.timers import SetTimer
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import Millis
+from tidelog.model.ids import NO_TIMESTAMP, Millis, TopicId
+
+CLASSIC = "classic"
+
+_GROUP_ID_NOT_FOUND_SINCE = 9
 
 
 class GroupState(Enum):
@@ -64,8 +75,20 @@ class ClassicGroup:
     """Whether a member has joined since the initial rebalance delay was last extended."""
     initial_delay_ms: Millis | None = None
     """The current delay of the initial rebalance; None if there is no initial rebalance."""
+    needs_rebalance: bool = False
+    """Whether the group was loaded from a record without a leader: it has left the consumer
+    protocol, and its members have not been assigned the partitions of those that left."""
     initial_remaining_ms: Millis = 0
     """How much longer the initial rebalance may be delayed."""
+
+    def copy(self) -> Self:
+        """A copy that can be changed; the members are immutable and shared."""
+        other = copy(self)
+        other.members = dict(self.members)
+        other.static_members = dict(self.static_members)
+        other.pending_joins = dict(self.pending_joins)
+        other.pending_syncs = dict(self.pending_syncs)
+        return other
 
     # -- The state of the group --------------------------------------------------------------------
 
@@ -123,17 +146,16 @@ class ClassicGroup:
         self.pending_joins.pop(member_id, None)
         self.pending_syncs.pop(member_id, None)
 
+    def change(self, member_id: str, **fields: Any) -> ClassicMember:
+        """Give a member new values."""
+        member = self.members[member_id] = replace(self.members[member_id], **fields)
+        return member
+
     def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
         """Give a static member a new id but the same position, and drop its parked requests."""
         old = self.members[old_id]
-        new = replace(old, member_id=new_id, is_new=False, join=None, sync=None)
-        self.swap_static(old, new)
-        return new
-
-    def swap_static(self, old: ClassicMember, new: ClassicMember) -> None:
-        """Replace one incarnation of a static member with another."""
         assert old.group_instance_id is not None
-        assert old.group_instance_id == new.group_instance_id
+        new = replace(old, member_id=new_id, is_new=False, join=None, sync=None)
         self.members = {
             member.member_id: member
             for member in (new if known is old else known for known in self.members.values())
@@ -144,6 +166,7 @@ class ClassicGroup:
             self.pending_syncs[new.member_id] = None
         if self.leader_id == old.member_id:
             self.leader_id = new.member_id
+        return new
 
     def validate_member(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
         """Check that these ids identify one member of the group."""
@@ -250,3 +273,95 @@ class ClassicGroup:
                 return None
             found |= topics
         return frozenset(found)
+
+    # -- The group as the parts that all kinds share see it ----------------------------------------
+
+    @property
+    def type_name(self) -> str:
+        return CLASSIC
+
+    @property
+    def listed_protocol_type(self) -> str:
+        return self.protocol_type or ""
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    def check_commit(
+        self, member_id: str, instance_id: str | None, epoch: int, version: int
+    ) -> ErrorCode:
+        if epoch < 0 and self.state is GroupState.EMPTY:
+            return ErrorCode.none
+        error = self.validate_member(member_id, instance_id)
+        if error is not ErrorCode.none:
+            return error
+        if epoch != self.generation:
+            return ErrorCode.illegal_generation
+        if self.state is GroupState.COMPLETING_REBALANCE:
+            # The member knows the new generation but not its assignment, so it must not commit yet.
+            return ErrorCode.rebalance_in_progress
+        return ErrorCode.none
+
+    def check_committed_partition(
+        self, member_id: str, epoch: int, topic_id: TopicId, partition: int
+    ) -> ErrorCode:
+        return ErrorCode.none
+
+    def commit_changes(self, member_id: str, at: Instant) -> tuple[Any, ...]:
+        """A commit proves that its member is alive, so it renews the member's session."""
+        if not self.is_in(GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+            return ()
+        timeout_ms = self.members[member_id].session_timeout_ms
+        return (SetTimer(SessionTimeout(self.group_id, member_id), at.now + timeout_ms),)
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Members of a classic group send no epoch, and anybody may read its offsets."""
+        return ErrorCode.none
+
+    def check_offset_delete(self) -> ErrorCode:
+        if self.state is not GroupState.EMPTY and not self.uses_consumer_protocol:
+            return ErrorCode.non_empty_group
+        return ErrorCode.none
+
+    def check_delete(self) -> ErrorCode:
+        empty = self.state is GroupState.EMPTY
+        return ErrorCode.none if empty else ErrorCode.non_empty_group
+
+    @property
+    def is_removable(self) -> bool:
+        return self.state is GroupState.EMPTY
+
+    def unused_since(self, commit_timestamp: Millis) -> Millis | None:
+        if self.protocol_type is None:
+            return commit_timestamp
+        if self.state is GroupState.EMPTY:
+            empty_since = self.state_timestamp
+            return commit_timestamp if empty_since is None else empty_since
+        if self.state is GroupState.STABLE and self.subscribed_topics is not None:
+            return commit_timestamp
+        return None
+
+    def tombstones(self) -> list[GroupRecord]:
+        return [(GroupMetadataKey(self.group_id), None)]
+
+
+def simple_group(group_id: str) -> ClassicGroup:
+    """The group of consumers that commit offsets without being members."""
+    return ClassicGroup(group_id, GroupState.EMPTY, None)
+
+
+def group_record(group: ClassicGroup) -> GroupRecord:
+    """The record from which a new coordinator restores the group."""
+    timestamp = NO_TIMESTAMP if group.state_timestamp is None else group.state_timestamp
+    return GroupMetadataKey(group.group_id), GroupMetadataValue(
+        protocol_type=group.protocol_type or "",
+        generation=group.generation,
+        protocol=group.protocol_name,
+        leader=group.leader_id,
+        current_state_timestamp=timestamp,
+        members=tuple(
+            member.to_record(group.protocol_name, member.assignment)
+            for member in group.members.values()
+        ),
+    )

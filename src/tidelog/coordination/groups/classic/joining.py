@@ -7,19 +7,22 @@ not change, the replacement needs no rebalance.
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 from kio.schema.join_group.v9.request import JoinGroupRequest
 from kio.schema.join_group.v9.response import JoinGroupResponse
 
 from tidelog.config.group_settings import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSettings
-from tidelog.coordination.core import ShardCore, group_record
-from tidelog.coordination.effects import ClientInfo
 from tidelog.coordination.groups import replies
 from tidelog.coordination.groups.classic import rebalancing
+from tidelog.coordination.groups.classic.draft import ClassicDraft
 from tidelog.coordination.groups.classic.group import ClassicGroup, GroupState
 from tidelog.coordination.groups.classic.member import ClassicMember, Protocol
-from tidelog.coordination.timers import JoinTimeout, SessionTimeout
+from tidelog.coordination.groups.classic.timeouts import SessionTimeout
+from tidelog.coordination.groups.kind import GroupDecision
+from tidelog.coordination.groups.shard_state import GroupShardState
+from tidelog.coordination.runtime.decision import CoordinatorRequest, Instant
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis
 from tidelog.protocol.text import LONGEST_STRING, shortened
@@ -29,6 +32,12 @@ _SKIP_ASSIGNMENT_SINCE = 9
 _UNIQUE_LENGTH = 37
 """The length of a UUID and a dash."""
 _MILLISECOND = timedelta(milliseconds=1)
+
+
+class GroupCreated(NamedTuple):
+    """The write of a new group's first record has succeeded or failed."""
+
+    group_id: str
 
 
 @dataclass(slots=True)
@@ -48,41 +57,53 @@ class _Joiner:
 
 
 def join(
-    core: ShardCore, request: JoinGroupRequest, client: ClientInfo, version: int, ticket: int
-) -> None:
-    joiner = _joiner(request, client, version, ticket)
-    error = _check(core.settings, request.group_id, joiner)
-    group = core.groups.get(request.group_id)
-    if error is ErrorCode.none and not _can_be_written(core, group, joiner):
+    shard: GroupShardState, group: ClassicGroup | None, request: CoordinatorRequest, at: Instant
+) -> GroupDecision:
+    message: JoinGroupRequest = request.message
+    joiner = _joiner(message, request)
+    error = _check(shard.settings, message.group_id, joiner)
+    if error is ErrorCode.none and not _can_be_written(shard.largest_batch(), group, joiner):
         error = ErrorCode.unknown_server_error
     if error is ErrorCode.none and group is None and joiner.member_id:
         error = ErrorCode.unknown_member_id
     if error is not ErrorCode.none:
-        _refuse(core, joiner, error, joiner.member_id)
-        return
+        response = replies.not_joined(error, joiner.member_id)
+        return GroupDecision(response=response, at_once=True)
     if group is None:
-        group = _create_group(core, request.group_id)
-    if not _has_room(core.settings, group, joiner.member_id):
-        group.remove(joiner.member_id)
-        _refuse(core, joiner, ErrorCode.group_max_size_reached, replies.UNKNOWN_MEMBER_ID)
-    elif not joiner.member_id:
-        _join_as_new(core, group, joiner)
+        draft = ClassicDraft(
+            ClassicGroup(message.group_id, GroupState.EMPTY, at.wall), shard.settings, at
+        )
+        draft.write(GroupCreated(message.group_id))
     else:
-        _join_again(core, group, joiner)
+        draft = ClassicDraft.of(group, shard.settings, at)
+    if not _has_room(shard.settings, draft.group, joiner.member_id):
+        draft.group.remove(joiner.member_id)
+        full = ErrorCode.group_max_size_reached
+        return draft.decision(replies.not_joined(full, replies.UNKNOWN_MEMBER_ID))
+    if not joiner.member_id:
+        return _join_as_new(draft, joiner, shard.dice.uuid())
+    return _join_again(draft, joiner)
 
 
-def _joiner(request: JoinGroupRequest, client: ClientInfo, version: int, ticket: int) -> _Joiner:
+def group_created(draft: ClassicDraft, error: ErrorCode) -> None:
+    """If the first record of a group was not committed in time, its members must join again."""
+    if error is not ErrorCode.none and draft.group.generation == 0:
+        for member in list(draft.group.members.values()):
+            rebalancing.refuse_parked(draft, member, error, member.member_id)
+
+
+def _joiner(message: JoinGroupRequest, request: CoordinatorRequest) -> _Joiner:
     return _Joiner(
-        member_id=request.member_id,
-        group_instance_id=request.group_instance_id,
-        client_id=client.client_id or "",
-        client_host=f"/{client.host}",  # as Java prints an address
-        session_timeout_ms=request.session_timeout // _MILLISECOND,
-        rebalance_timeout_ms=max(request.rebalance_timeout // _MILLISECOND, 0),
-        protocol_type=request.protocol_type,
-        protocols=tuple(Protocol(p.name, p.metadata) for p in request.protocols),
-        ticket=ticket,
-        version=version,
+        member_id=message.member_id,
+        group_instance_id=message.group_instance_id,
+        client_id=request.client.client_id or "",
+        client_host=f"/{request.client.host}",  # as Java prints an address
+        session_timeout_ms=message.session_timeout // _MILLISECOND,
+        rebalance_timeout_ms=max(message.rebalance_timeout // _MILLISECOND, 0),
+        protocol_type=message.protocol_type,
+        protocols=tuple(Protocol(p.name, p.metadata) for p in message.protocols),
+        ticket=request.ticket,
+        version=request.version,
     )
 
 
@@ -95,13 +116,12 @@ def _check(settings: GroupSettings, group_id: str, joiner: _Joiner) -> ErrorCode
     return ErrorCode.none
 
 
-def _can_be_written(core: ShardCore, group: ClassicGroup | None, joiner: _Joiner) -> bool:
+def _can_be_written(limit: int, group: ClassicGroup | None, joiner: _Joiner) -> bool:
     """Whether the record of a group with this member fits into a batch (F61).
 
     Kafka checks the size of the record only when it writes the assignment. If the record is too
     large, every member receives an error.
     """
-    limit = core.largest_batch()
     if sum(len(protocol.metadata) for protocol in joiner.protocols) > limit:
         return False
     others = () if group is None else group.members.values()
@@ -132,49 +152,26 @@ def _has_room(settings: GroupSettings, group: ClassicGroup, member_id: str) -> b
             return True
 
 
-def _create_group(core: ShardCore, group_id: str) -> ClassicGroup:
-    """Create a group and write its first record; if the write fails, its members are refused."""
-    group = ClassicGroup(group_id, GroupState.EMPTY, core.wall)
-
-    def settled(error: ErrorCode) -> None:
-        if error is not ErrorCode.none and group.generation == 0:
-            for member in group.members.values():
-                rebalancing.refuse_parked(core, member, error, member.member_id)
-
-    def undo(error: ErrorCode) -> None:
-        settled(error)
-        if group.generation == 0 and core.groups.get(group_id) is group:
-            core.timers.cancel(JoinTimeout(group_id))
-            del core.groups[group_id]
-
-    core.write([group_record(group, {})], settled, undo=undo)
-    core.groups[group_id] = group
-    return group
-
-
-def _refuse(core: ShardCore, joiner: _Joiner, error: ErrorCode, member_id: str) -> None:
-    core.answer(joiner.ticket, replies.not_joined(error, member_id))
-
-
 # -- New members -----------------------------------------------------------------------------------
 
 
-def _join_as_new(core: ShardCore, group: ClassicGroup, joiner: _Joiner) -> None:
+def _join_as_new(draft: ClassicDraft, joiner: _Joiner, unique: UUID) -> GroupDecision:
+    group = draft.group
     if not group.supports(joiner.protocol_type, joiner.protocols):
-        _refuse(core, joiner, ErrorCode.inconsistent_group_protocol, replies.UNKNOWN_MEMBER_ID)
-        return
+        error = ErrorCode.inconsistent_group_protocol
+        return draft.decision(replies.not_joined(error, replies.UNKNOWN_MEMBER_ID))
     instance_id = joiner.group_instance_id
     name = joiner.client_id if instance_id is None else instance_id
-    joiner = replace(joiner, member_id=_member_id(name, core.dice.uuid()))
+    joiner = replace(joiner, member_id=_member_id(name, unique))
     if instance_id is not None and instance_id in group.static_members:
-        _replace_static_member(core, group, joiner, group.static_members[instance_id])
-    elif instance_id is None and joiner.version >= _MEMBER_ID_REQUIRED_SINCE:
+        return _replace_static_member(draft, joiner, group.static_members[instance_id])
+    if instance_id is None and joiner.version >= _MEMBER_ID_REQUIRED_SINCE:
         group.pending_joins[joiner.member_id] = None
         timeout = SessionTimeout(group.group_id, joiner.member_id)
-        core.schedule(timeout, joiner.session_timeout_ms)
-        _refuse(core, joiner, ErrorCode.member_id_required, joiner.member_id)
-    else:
-        _add_member(core, group, joiner)
+        draft.schedule(timeout, joiner.session_timeout_ms)
+        required = ErrorCode.member_id_required
+        return draft.decision(replies.not_joined(required, joiner.member_id))
+    return _add_member(draft, joiner)
 
 
 def _member_id(name: str, unique: UUID) -> str:
@@ -182,7 +179,7 @@ def _member_id(name: str, unique: UUID) -> str:
     return f"{shortened(name, LONGEST_STRING - _UNIQUE_LENGTH)}-{unique}"
 
 
-def _add_member(core: ShardCore, group: ClassicGroup, joiner: _Joiner) -> None:
+def _add_member(draft: ClassicDraft, joiner: _Joiner) -> GroupDecision:
     member = ClassicMember(
         member_id=joiner.member_id,
         group_instance_id=joiner.group_instance_id,
@@ -195,28 +192,28 @@ def _add_member(core: ShardCore, group: ClassicGroup, joiner: _Joiner) -> None:
         is_new=True,
         join=joiner.ticket,
     )
-    if group.is_initial_rebalance:
-        group.new_member_added = True
-    group.add(member)
+    if draft.group.is_initial_rebalance:
+        draft.group.new_member_added = True
+    draft.group.add(member)
     # The member cannot send heartbeats yet and may come back with another id, so limit its session.
-    rebalancing.renew_session(core, group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
-    rebalancing.rebalance_or_complete_join(core, group)
+    rebalancing.renew_session(draft, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
+    rebalancing.rebalance_or_complete_join(draft)
+    return draft.decision()
 
 
 # -- Known members ---------------------------------------------------------------------------------
 
 
-def _join_again(core: ShardCore, group: ClassicGroup, joiner: _Joiner) -> None:
+def _join_again(draft: ClassicDraft, joiner: _Joiner) -> GroupDecision:
+    group = draft.group
     if not group.supports(joiner.protocol_type, joiner.protocols):
-        _refuse(core, joiner, ErrorCode.inconsistent_group_protocol, joiner.member_id)
-        return
+        error = ErrorCode.inconsistent_group_protocol
+        return draft.decision(replies.not_joined(error, joiner.member_id))
     if joiner.member_id in group.pending_joins and joiner.group_instance_id is None:
-        _add_member(core, group, joiner)
-        return
+        return _add_member(draft, joiner)
     error = group.validate_member(joiner.member_id, joiner.group_instance_id)
     if error is not ErrorCode.none:
-        _refuse(core, joiner, error, joiner.member_id)
-        return
+        return draft.decision(replies.not_joined(error, joiner.member_id))
     member = group.members[joiner.member_id]
     leads = member.member_id == group.leader_id
     unchanged = member.protocols == joiner.protocols
@@ -230,73 +227,57 @@ def _join_again(core: ShardCore, group: ClassicGroup, joiner: _Joiner) -> None:
         response = replies.joined(
             group, member.member_id, leader_id=group.leader_id, with_members=with_members
         )
-        core.answer(joiner.ticket, response)
-        return
-    _park_join(core, member, joiner)
-    rebalancing.rebalance_or_complete_join(core, group)
+        return draft.decision(response, at_once=group.state is not GroupState.STABLE)
+    _park_join(draft, member, joiner)
+    rebalancing.rebalance_or_complete_join(draft)
+    return draft.decision()
 
 
-def _park_join(core: ShardCore, member: ClassicMember, joiner: _Joiner) -> None:
+def _park_join(draft: ClassicDraft, member: ClassicMember, joiner: _Joiner) -> None:
     """Update the member from its request; only its latest JoinGroup stays parked."""
     if member.join is not None:
         error = ErrorCode.rebalance_in_progress
-        core.answer(member.join, replies.not_joined(error, member.member_id))
-    member.protocols = joiner.protocols
-    member.rebalance_timeout_ms = joiner.rebalance_timeout_ms
-    member.session_timeout_ms = joiner.session_timeout_ms
-    member.join = joiner.ticket
+        draft.answer(member.join, replies.not_joined(error, member.member_id))
+    _update(draft, member, joiner, joiner.ticket)
+
+
+def _update(
+    draft: ClassicDraft, member: ClassicMember, joiner: _Joiner, join: int | None
+) -> ClassicMember:
+    return draft.group.change(
+        member.member_id,
+        protocols=joiner.protocols,
+        rebalance_timeout_ms=joiner.rebalance_timeout_ms,
+        session_timeout_ms=joiner.session_timeout_ms,
+        join=join,
+    )
 
 
 # -- Static members --------------------------------------------------------------------------------
 
 
-def _replace_static_member(
-    core: ShardCore, group: ClassicGroup, joiner: _Joiner, old_id: str
-) -> None:
+def _replace_static_member(draft: ClassicDraft, joiner: _Joiner, old_id: str) -> GroupDecision:
     """Give the static member a new member id, and fence the client that uses the old id."""
-    old = group.members[old_id]
+    group = draft.group
     old_leader_id = group.leader_id
-    rebalancing.refuse_parked(core, old, ErrorCode.fenced_instance_id, old_id)
-    core.timers.cancel(SessionTimeout(group.group_id, old_id))
-    member = group.replace_static(old_id, joiner.member_id)
-    rebalancing.renew_session(core, group, member)
-    _park_join(core, member, joiner)
+    rebalancing.refuse_parked(draft, group.members[old_id], ErrorCode.fenced_instance_id, old_id)
+    draft.cancel(SessionTimeout(group.group_id, old_id))
+    member = _update(draft, group.replace_static(old_id, joiner.member_id), joiner, None)
+    rebalancing.renew_session(draft, member)
+    if group.state is GroupState.STABLE and group.protocol_name == group.select_protocol():
+        draft.write()
+        return draft.decision(_replaced(group, member, joiner.version, old_leader_id))
+    group.change(member.member_id, join=joiner.ticket)
     match group.state:
-        case GroupState.STABLE if group.protocol_name == group.select_protocol():
-            _persist_replacement(core, group, old, member, joiner, old_leader_id)
         case GroupState.STABLE:
-            rebalancing.rebalance_or_complete_join(core, group)
+            rebalancing.rebalance_or_complete_join(draft)
         case GroupState.COMPLETING_REBALANCE:
             # The leader may already be assigning partitions to the old id, so all members must
             # rejoin.
-            rebalancing.prepare_rebalance(core, group)
+            rebalancing.prepare_rebalance(draft)
         case _:
-            rebalancing.complete_join_if_all_joined(core, group)
-
-
-def _persist_replacement(
-    core: ShardCore,
-    group: ClassicGroup,
-    old: ClassicMember,
-    new: ClassicMember,
-    joiner: _Joiner,
-    old_leader_id: str | None,
-) -> None:
-    def settled(error: ErrorCode) -> None:
-        if new.join != joiner.ticket or group.state is not GroupState.STABLE:
-            return  # a rebalance has begun; it will answer this request
-        new.join = None
-        if error is ErrorCode.none:
-            response = _replaced(group, new, joiner.version, old_leader_id)
-            core.answer(joiner.ticket, response)
-            return
-        core.timers.cancel(SessionTimeout(group.group_id, new.member_id))
-        group.swap_static(new, old)
-        rebalancing.renew_session(core, group, old)
-        _refuse(core, joiner, error, replies.UNKNOWN_MEMBER_ID)
-
-    assignment = {member.member_id: member.assignment for member in group.members.values()}
-    core.write([group_record(group, assignment)], settled)
+            rebalancing.complete_join_if_all_joined(draft)
+    return draft.decision()
 
 
 def _replaced(

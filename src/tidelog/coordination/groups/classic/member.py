@@ -14,7 +14,7 @@ class Protocol(NamedTuple):
     metadata: bytes
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ClassicMember:
     member_id: str
     group_instance_id: str | None

@@ -1,43 +1,54 @@
 """SyncGroup (key 14), versions 0-5, and Heartbeat (key 12), versions 0-4.
 
-The leader's SyncGroup carries the assignment. The coordinator writes the assignment to its log
-before any member receives it. A failover therefore never loses an assignment that a member uses.
+The leader's SyncGroup carries the assignment. No member receives the assignment before it is
+committed. A failover therefore never loses an assignment that a member uses.
 """
+
+from typing import NamedTuple
 
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from kio.schema.sync_group.v5.request import SyncGroupRequest
 
-from tidelog.coordination.core import ShardCore, group_record
 from tidelog.coordination.groups import replies
 from tidelog.coordination.groups.classic import rebalancing
+from tidelog.coordination.groups.classic.draft import ClassicDraft
 from tidelog.coordination.groups.classic.group import ClassicGroup, GroupState
-from tidelog.coordination.groups.classic.member import ClassicMember
-from tidelog.coordination.timers import SyncTimeout
+from tidelog.coordination.groups.classic.timeouts import SessionTimeout, SyncTimeout
+from tidelog.coordination.groups.kind import GroupDecision
+from tidelog.coordination.runtime.decision import Instant, Ticket
+from tidelog.coordination.timers import SetTimer
 from tidelog.model.errors import ErrorCode
+
+
+class AssignmentWritten(NamedTuple):
+    """The write of the leader's assignment for a generation has succeeded or failed."""
+
+    group_id: str
+    generation: int
+
 
 # -- SyncGroup -------------------------------------------------------------------------------------
 
 
-def sync(core: ShardCore, request: SyncGroupRequest, ticket: int) -> None:
-    group = core.groups.get(request.group_id)
-    error = _check_sync(group, request)
+def sync(draft: ClassicDraft | None, request: SyncGroupRequest, ticket: Ticket) -> GroupDecision:
+    error = _check_sync(None if draft is None else draft.group, request)
     if error is not ErrorCode.none:
-        core.answer(ticket, replies.not_synced(error))
-        return
-    assert group is not None
+        return GroupDecision(response=replies.not_synced(error), at_once=True)
+    assert draft is not None
+    group = draft.group
     member = group.members[request.member_id]
-    _has_synced(core, group, member)
+    _has_synced(draft, member.member_id)
     if group.state is GroupState.STABLE:
-        core.answer(ticket, replies.synced(group, member))
-        return
+        # After a failover, the assignment may be in the log but not committed yet.
+        return draft.decision(replies.synced(group, member), at_once=False)
     if member.sync is not None:
         # The member has repeated its request. Only its latest request stays parked.
-        core.answer(member.sync, replies.not_synced(ErrorCode.rebalance_in_progress))
-    member.sync = ticket
+        draft.answer(member.sync, replies.not_synced(ErrorCode.rebalance_in_progress))
+    group.change(member.member_id, sync=ticket)
     # Only the leader's first assignment counts, so that a generation never has two assignments.
     if member.member_id == group.leader_id and group.assigned_generation < group.generation:
-        group.assigned_generation = group.generation
-        _store_assignment(core, group, request)
+        _write_assignment(draft, request)
+    return draft.decision()
 
 
 def _check_sync(group: ClassicGroup | None, request: SyncGroupRequest) -> ErrorCode:
@@ -61,51 +72,49 @@ def _check_sync(group: ClassicGroup | None, request: SyncGroupRequest) -> ErrorC
     return ErrorCode.none
 
 
-def _has_synced(core: ShardCore, group: ClassicGroup, member: ClassicMember) -> None:
-    group.pending_syncs.pop(member.member_id, None)
+def _has_synced(draft: ClassicDraft, member_id: str) -> None:
+    group = draft.group
+    group.pending_syncs.pop(member_id, None)
     if not group.pending_syncs:
-        core.timers.cancel(SyncTimeout(group.group_id))
+        draft.cancel(SyncTimeout(group.group_id))
 
 
-def _store_assignment(core: ShardCore, group: ClassicGroup, request: SyncGroupRequest) -> None:
+def _write_assignment(draft: ClassicDraft, request: SyncGroupRequest) -> None:
     """Write the leader's assignment. A member that is not listed in it gets an empty assignment."""
+    group = draft.group
     given = {item.member_id: item.assignment for item in request.assignments}
-    assignment = {member_id: given.get(member_id, b"") for member_id in group.members}
-    generation = group.generation
-
-    def settled(error: ErrorCode) -> None:
-        if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != generation:
-            return  # another rebalance has begun and has already answered these members
-        if error is not ErrorCode.none:
-            _drop_assignment(core, group, error)
-            return
-        for member in group.members.values():
-            member.assignment = assignment[member.member_id]
-        rebalancing.answer_syncs(core, group, ErrorCode.none)
-        group.transition_to(GroupState.STABLE, core.wall)
-
-    core.write([group_record(group, assignment)], settled)
+    group.assigned_generation = group.generation
+    for member_id in group.members:
+        group.change(member_id, assignment=given.get(member_id, b""))
+    draft.write(AssignmentWritten(group.group_id, group.generation))
 
 
-def _drop_assignment(core: ShardCore, group: ClassicGroup, error: ErrorCode) -> None:
-    for member in group.members.values():
-        member.assignment = b""
-    rebalancing.answer_syncs(core, group, error)
-    rebalancing.rebalance_or_complete_join(core, group)
+def assignment_written(draft: ClassicDraft, error: ErrorCode) -> None:
+    """Send the members their assignments, or make them rejoin if the write has failed."""
+    group = draft.group
+    if error is ErrorCode.none:
+        rebalancing.answer_syncs(draft, ErrorCode.none)
+        group.transition_to(GroupState.STABLE, draft.at.wall)
+        return
+    for member_id in group.members:
+        group.change(member_id, assignment=b"")
+    rebalancing.answer_syncs(draft, error)
+    rebalancing.rebalance_or_complete_join(draft)
 
 
 # -- Heartbeat -------------------------------------------------------------------------------------
 
 
-def heartbeat(core: ShardCore, request: HeartbeatRequest, ticket: int) -> None:
-    group = core.groups.get(request.group_id)
+def heartbeat(group: ClassicGroup | None, request: HeartbeatRequest, at: Instant) -> GroupDecision:
     error = _check_heartbeat(group, request)
+    changes: tuple[SetTimer, ...] = ()
     if error is ErrorCode.none:
         assert group is not None
-        rebalancing.renew_session(core, group, group.members[request.member_id])
+        deadline = at.now + group.members[request.member_id].session_timeout_ms
+        changes = (SetTimer(SessionTimeout(request.group_id, request.member_id), deadline),)
         if group.state is GroupState.PREPARING_REBALANCE:
             error = ErrorCode.rebalance_in_progress
-    core.answer(ticket, replies.heartbeat(error))
+    return GroupDecision(response=replies.heartbeat(error), changes=changes, at_once=True)
 
 
 def _check_heartbeat(group: ClassicGroup | None, request: HeartbeatRequest) -> ErrorCode:

@@ -1,5 +1,6 @@
 """Members of a classic consumer group: they join, share partitions, read and commit offsets.
 
+In one generation, a partition belongs to one member, whichever coordinators have sent the shares.
 When a member takes over a partition, the member starts at the last acknowledged commit or later.
 There is one exception, as in Kafka. A replaced coordinator may return an earlier offset until it
 learns of its replacement. Members then read some records again, but skip none.
@@ -26,10 +27,15 @@ all members.
 
 
 class Commits:
-    """The offsets whose commits were acknowledged to the group's members."""
+    """What the group's members were told: acknowledged commits, and the owners of partitions."""
 
     def __init__(self) -> None:
         self.acknowledged: dict[TopicPartition, Offset] = {}
+        self._owners: dict[tuple[int, TopicPartition], str] = {}
+
+    def owner(self, generation: int, partition: TopicPartition, member: str) -> str:
+        """Record that the member owns the partition; returns the first owner in the generation."""
+        return self._owners.setdefault((generation, partition), member)
 
     def acknowledge(self, offsets: dict[TopicPartition, Offset]) -> None:
         for partition, offset in offsets.items():
@@ -139,6 +145,8 @@ class GroupMember(WorkloadClient):
             return
         mine = messages.partitions_in(answer.assignment)
         promised = dict(self._commits.acknowledged)
+        for partition in mine:
+            self._check_owner(partition)
         if not mine:
             self._begin({})
             return
@@ -161,6 +169,15 @@ class GroupMember(WorkloadClient):
             )
 
         self._ask(messages.fetch_offsets(GROUP, mine), told, messages.BY_NAME)
+
+    def _check_owner(self, partition: TopicPartition) -> None:
+        owner = self._commits.owner(self._generation, partition, self._member)
+        if owner != self._member and not self.around.checker.scene.is_beyond:
+            raise Violation(
+                "a partition has one owner in a generation",
+                f"{owner} and {self._member} both own it in generation {self._generation}",
+                partition,
+            )
 
     def _check(self, partition: TopicPartition, offset: Offset, promised: Offset) -> None:
         scene = self.around.checker.scene

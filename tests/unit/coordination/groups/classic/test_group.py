@@ -80,10 +80,10 @@ def test_first_member_leads_and_the_next_follows() -> None:
 def test_leader_is_elected_among_those_who_joined() -> None:
     group = group_of(member("1"), member("2"), member("3"))
     assert not group.elect_joined_leader()
-    group.members["3"].join = 7
+    group.change("3", join=7)
     assert group.elect_joined_leader()
     assert group.leader_id == "3"
-    group.members["1"].join = 8
+    group.change("1", join=8)
     assert group.elect_joined_leader()
     assert group.leader_id == "3"
 
@@ -91,7 +91,7 @@ def test_leader_is_elected_among_those_who_joined() -> None:
 def test_replaced_static_member_keeps_place_leadership_and_what_it_owes() -> None:
     group = group_of(member("1", instance="i"), member("2"))
     group.pending_syncs = {"1": None, "2": None}
-    group.members["1"].assignment = b"mine"
+    group.change("1", assignment=b"mine")
     new = group.replace_static("1", "9")
     assert list(group.members) == ["9", "2"]
     assert (group.leader_id, new.assignment) == ("9", b"mine")

@@ -218,34 +218,37 @@ def test_new_group_is_written_empty() -> None:
 
 
 def test_group_that_cannot_be_written_does_not_exist() -> None:
-    coordinator = CoordinatorUnderTest(writes_succeed=False)
+    coordinator = CoordinatorUnderTest()
+    coordinator.refuse_writes(ErrorCode.not_enough_replicas)
     ticket = coordinator.join(instance="one")
-    assert coordinator.state() == "PreparingRebalance"
-    coordinator.settle(ErrorCode.not_enough_replicas)
     assert coordinator.answers[ticket].error_code is ErrorCode.coordinator_not_available
     assert coordinator.describe().error_code is ErrorCode.group_id_not_found
     # No state is left, so a new group of the same name is independent of the old one.
-    coordinator.writes_succeed = True
+    coordinator.refuse_writes(ErrorCode.none)
     coordinator.commit({("t", 0): 1})
     coordinator.advance(60_000)
     assert coordinator.state() == "Empty"
 
 
-def test_group_that_fails_after_a_timeout_answers_who_joined_since() -> None:
-    coordinator = CoordinatorUnderTest(writes_succeed=False)
-    coordinator.join()
+def test_members_join_again_if_their_new_group_is_not_committed_in_time() -> None:
+    slow = GroupSettings(initial_rebalance_delay_ms=10_000)
+    coordinator = CoordinatorUnderTest(slow, writes_succeed=False)
+    first = coordinator.join(instance="one")
     coordinator.advance(5_000)
-    late = coordinator.join(instance="one")
-    coordinator.settle(ErrorCode.not_leader_or_follower)
-    assert coordinator.answers[late].error_code is ErrorCode.not_coordinator
+    assert coordinator.answers[first].error_code is ErrorCode.coordinator_not_available
+    coordinator.write_all()
+    coordinator.writes_succeed = True
+    again = coordinator.join(instance="one")
+    coordinator.advance(60_000)
+    assert coordinator.answers[again].generation_id == 1
 
 
-def test_member_id_is_given_out_before_the_group_is_written() -> None:
+def test_member_id_is_given_out_when_the_group_is_written() -> None:
     coordinator = CoordinatorUnderTest(writes_succeed=False)
-    required = coordinator.answers[coordinator.join()]
-    coordinator.settle(ErrorCode.not_leader_or_follower)
-    answer = coordinator.answers[coordinator.join(required.member_id)]
-    assert answer.error_code is ErrorCode.unknown_member_id
+    ticket = coordinator.join()
+    assert ticket not in coordinator.answers
+    coordinator.commit_next()
+    assert coordinator.answers[ticket].error_code is ErrorCode.member_id_required
 
 
 def test_host_and_client_are_told_as_kafka_tells_them() -> None:

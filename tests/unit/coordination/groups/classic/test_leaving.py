@@ -21,7 +21,7 @@ def test_last_member_leaves_when_the_empty_group_is_written() -> None:
     coordinator.writes_succeed = False
     ticket = coordinator.leave(member)
     assert ticket not in coordinator.answers
-    coordinator.settle(ErrorCode.none)
+    coordinator.commit_next()
     assert coordinator.answers[ticket].members[0].error_code is ErrorCode.none
     assert coordinator.state() == "Empty"
     assert coordinator.successor().state() == "Empty"
@@ -30,11 +30,10 @@ def test_last_member_leaves_when_the_empty_group_is_written() -> None:
 def test_last_leave_that_cannot_be_written() -> None:
     coordinator = CoordinatorUnderTest()
     (member,) = coordinator.stable_group()
-    coordinator.writes_succeed = False
+    coordinator.refuse_writes(ErrorCode.not_leader_or_follower)
     ticket = coordinator.leave(member)
-    coordinator.settle(ErrorCode.not_leader_or_follower)
     assert coordinator.answers[ticket].error_code is ErrorCode.not_coordinator
-    assert coordinator.state() == "Empty"
+    assert coordinator.heartbeat(member, 1) is ErrorCode.none, "nothing has happened"
 
 
 def test_several_leave_at_once() -> None:

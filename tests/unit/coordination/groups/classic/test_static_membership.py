@@ -80,36 +80,35 @@ def test_replacement_is_answered_when_it_is_written() -> None:
     coordinator.writes_succeed = False
     ticket = coordinator.join(instance="b", protocols=TWO)
     assert ticket not in coordinator.answers
-    coordinator.settle(ErrorCode.none)
+    coordinator.commit_next()
     new = coordinator.answers[ticket].member_id
     after = coordinator.successor()
     assert after.heartbeat(new, 1, instance="b") is ErrorCode.none
 
 
-def test_replacement_that_cannot_be_written_is_undone() -> None:
+def test_replacement_that_cannot_be_written_does_not_happen() -> None:
     coordinator = CoordinatorUnderTest()
     _, old = static_group(coordinator, "a", "b")
-    coordinator.writes_succeed = False
+    coordinator.refuse_writes(ErrorCode.not_enough_replicas)
     ticket = coordinator.join(instance="b", protocols=TWO)
-    coordinator.settle(ErrorCode.not_enough_replicas)
     assert coordinator.answers[ticket].error_code is ErrorCode.coordinator_not_available
     assert coordinator.answers[ticket].member_id == ""
     assert coordinator.heartbeat(old, 1, instance="b") is ErrorCode.none
 
 
-def test_rebalance_while_the_replacement_is_written_answers_it() -> None:
+def test_a_replacement_learns_of_a_rebalance_that_begins_while_it_is_written() -> None:
     coordinator = CoordinatorUnderTest()
     a, _ = static_group(coordinator, "a", "b")
     coordinator.writes_succeed = False
     replacing = coordinator.join(instance="b", protocols=TWO)
     leading = coordinator.join(a, instance="a", protocols=TWO)
-    assert (
-        coordinator.answers[replacing].generation_id
-        == coordinator.answers[leading].generation_id
-        == 2
-    )
-    coordinator.settle(ErrorCode.none)
-    assert coordinator.state() == "CompletingRebalance"
+    assert leading not in coordinator.answers
+    coordinator.write_all()
+    new = coordinator.answers[replacing].member_id
+    assert coordinator.heartbeat(new, 1, instance="b") is ErrorCode.rebalance_in_progress
+    again = coordinator.join(new, instance="b", protocols=TWO)
+    for ticket in (leading, again):
+        assert coordinator.answers[ticket].generation_id == 2
 
 
 def test_change_of_the_selected_protocol_rebalances() -> None:

@@ -23,7 +23,7 @@ def test_assignment_reaches_everyone_when_it_is_written() -> None:
     leading = coordinator.sync(leader, 1, {leader: b"L", follower: b"F"})
     assert waiting not in coordinator.answers
     assert leading not in coordinator.answers
-    coordinator.settle(ErrorCode.none)
+    coordinator.commit_next()
     assert coordinator.answers[leading].assignment == b"L"
     assert coordinator.answers[waiting].assignment == b"F"
     assert coordinator.answers[waiting].protocol_type == "consumer"
@@ -123,15 +123,15 @@ def test_assignment_that_cannot_be_written(failure: ErrorCode, error: ErrorCode)
     leader, follower = two_joined(coordinator)
     coordinator.writes_succeed = False
     waiting = coordinator.sync(follower, 1)
+    coordinator.refuse_writes(failure)
     leading = coordinator.sync(leader, 1, {leader: b"L", follower: b"F"})
-    coordinator.settle(failure)
     for ticket in (waiting, leading):
         assert coordinator.answers[ticket].error_code is error
         assert coordinator.answers[ticket].assignment == b""
     assert coordinator.state() == "PreparingRebalance"
 
 
-@pytest.mark.parametrize("outcome", [ErrorCode.none, ErrorCode.not_enough_replicas])
+@pytest.mark.parametrize("outcome", [ErrorCode.none, ErrorCode.not_enough_replicas_after_append])
 def test_rebalance_overtakes_the_write_of_an_assignment(outcome: ErrorCode) -> None:
     coordinator = CoordinatorUnderTest()
     leader, follower = two_joined(coordinator)
@@ -139,7 +139,9 @@ def test_rebalance_overtakes_the_write_of_an_assignment(outcome: ErrorCode) -> N
     leading = coordinator.sync(leader, 1, {leader: b"L", follower: b"F"})
     coordinator.join(follower, protocols=[("range", b"changed")])
     assert coordinator.answers[leading].error_code is ErrorCode.rebalance_in_progress
-    coordinator.settle(outcome)
+    if outcome is not ErrorCode.none:
+        coordinator.fail_to_commit(outcome)
+    coordinator.write_all()
     assert coordinator.state() == "PreparingRebalance"
     assert all(member.member_assignment == b"" for member in coordinator.describe().members)
 

@@ -1,0 +1,1 @@
+"""What a client needs to be allowed to do, for each API."""

@@ -1,0 +1,1 @@
+"""`tidelog bench`: measures Tidelog, and Apache Kafka beside it, with the same load."""

@@ -1,0 +1,1 @@
+"""One module per page: requests to the cluster, turned into values for JSON."""

@@ -1,0 +1,1 @@
+"""Delivery to share groups on the leader of a partition (KIP-932)."""

@@ -1,0 +1,1 @@
+"""The assignors of consumer groups: they map subscribed topics to members, as Kafka's do."""

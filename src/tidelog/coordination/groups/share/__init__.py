@@ -1,0 +1,1 @@
+"""Share groups: their members, assignments and share partitions (KIP-932)."""

@@ -1,0 +1,1 @@
+"""Share groups on the leaders of their partitions: delivery, acknowledgement, persistence."""

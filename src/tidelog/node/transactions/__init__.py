@@ -1,0 +1,1 @@
+"""The partition leader's part in transactions: verified appends, and markers."""

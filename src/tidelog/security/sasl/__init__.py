@@ -1,0 +1,1 @@
+"""SASL mechanisms, as pure exchanges of bytes."""
