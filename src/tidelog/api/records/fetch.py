@@ -169,10 +169,12 @@ def _fetch(
     for read, result in zip(effect.reads, results, strict=True):
         if result.error is not ErrorCode.none and result.error in _UNKNOWN:
             has_unknown = True
+        cached = cast(CachedPartition, read.watch)
         # A session's partition that moved during the wait has not been checked before.
         if request.authorizer is not None and not _may_read(request, read.partition.topic):
             result = _DENIED
-        answers.append((cast(CachedPartition, read.watch), read.partition.topic, result))
+            cached.mark()  # the next fetch reports the error again
+        answers.append((cached, read.partition.topic, result))
     answers += denied
     answers += [(cached, None, _UNKNOWN_ID) for cached in nameless]
     if has_unknown:
@@ -260,8 +262,6 @@ def _remember(plan: FetchPlan, cached: CachedPartition, result: FetchResult) -> 
     cached.log_start_offset = result.log_start_offset
     if has_records and plan.is_incremental:
         session.serve_last(cached)
-    elif result.is_at_rest:
-        cached.rest()
     return is_news
 
 

@@ -62,7 +62,7 @@ class Fetches:
         if attempt.cold:
             attempt = self.waiting_if_evicted(attempt, effect, 0)
         if attempt.is_enough or (effect.max_wait_ms <= 0 and not attempt.cold):
-            self.count_out(effect, attempt.size)
+            self.answering(effect, attempt)
             if attempt.cold:
                 # The other partitions are answered now. The next fetch will find the cold bytes
                 # cached.
@@ -115,11 +115,20 @@ class Fetches:
         for part in attempt.cold:
             self._cold_reads.begin(part, conn, waiter)
 
-    def count_out(self, effect: FetchBatches, size: int) -> None:
+    def answering(self, effect: FetchBatches, attempt: FetchAttempt) -> None:
+        """Count the bytes, and note the partitions of the session that have nothing more to return.
+
+        The handler continues later, from the ready queue. A partition that moves until then is
+        marked again, and the session's next fetch reads it (F99).
+        """
+        if effect.session is not None:
+            for read, result in zip(effect.reads, attempt.results, strict=True):
+                if result.is_at_rest and read.watch is not None:
+                    read.watch.rest()
         if effect.replica >= 0:
-            self._counters.replication_bytes_out += size
+            self._counters.replication_bytes_out += attempt.size
         else:
-            self._counters.bytes_out += size
+            self._counters.bytes_out += attempt.size
 
     def answer_follower_fetches(self, conn: ConnId) -> None:
         """Answer the parked fetches of a follower that has new partitions to fetch."""
@@ -235,5 +244,5 @@ class PendingFetch:
             owner.read_cold(attempt, self._conn, self.cached)
         if attempt.is_enough or self._has_timed_out:
             self.drop()
-            owner.count_out(effect, attempt.size)
+            owner.answering(effect, attempt)
             self._resume(attempt.results)

@@ -284,7 +284,7 @@ class PendingShareFetch:
         if attempt.cold:
             attempt = owner.fetches.waiting_if_evicted(attempt, effect, 0)
             owner.fetches.read_cold(attempt, self._conn, self.wake)
-        owner.fetches.count_out(effect, attempt.size)
+        owner.fetches.answering(effect, attempt)
         return attempt.results[0]
 
 

@@ -4,13 +4,14 @@ Both leaders get the same appends, fetches, leader changes and times. The second
 correct answer of a session: it reads all partitions and leaves out those that have not changed.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from tests.unit.api.support import CountingDice, broker, image, partition, request, topic
-from tests.unit.log.support import NOW, SMALL, batch, new_log
+from tests.unit.log.support import NOW, SMALL, batch, marker, new_log
 from tests.unit.node.following import Owner
 
 from tidelog.api.records import fetch
@@ -79,6 +80,8 @@ class Leader:
         self.last: dict[int, FetchResponse] = {}
         """Reader -> its newest answer; a reader whose fetch is waiting has no entry."""
         self.acks: list[Any] = []
+        self._ready: deque[tuple[Callable[[Any], None], Any]] = deque()
+        """Answered fetches, whose handlers run at the end of the step, as in a node."""
         placed = [partition(ME, (ME, *FOLLOWERS)) for _ in range(PARTITIONS)]
         self.image = image(topic("orders", TOPIC_ID, *placed))
         self.image = replace(self.image, brokers={id: broker(id) for id in (ME, *FOLLOWERS)})
@@ -118,15 +121,25 @@ class Leader:
         for index in range(PARTITIONS):
             self.step(index, LagChecked(max_lag))
 
-    def append(self, indexes: list[int], records: list[memoryview], marker: bool = False) -> None:
+    def append(
+        self, indexes: list[int], records: list[memoryview], is_marker: bool = False
+    ) -> None:
         appends = [
             PartitionAppend(TopicPartition("orders", index), memoryview(bytearray(data)))
             for index, data in zip(indexes, records, strict=True)
         ]
-        origin = AppendOrigin.COORDINATOR if marker else AppendOrigin.CLIENT
+        origin = AppendOrigin.COORDINATOR if is_marker else AppendOrigin.CLIENT
         result = self.partitions.append(AppendBatches(appends, -1, 900), self.acks.append, origin)
         if result is not PARKED:
             self.acks.append(result)
+
+    def write_markers(self, indexes: list[int]) -> None:
+        """Append one marker after the other, in one step, as WriteTxnMarkers does."""
+        for index in indexes:
+            replica = self.replica(index)
+            if replica.leader is not None:
+                data = memoryview(bytearray(marker(9, 0, abort=True)))
+                self.partitions.append_own(replica, data, AppendOrigin.COORDINATOR)
 
     def advance_start(self, index: int) -> None:
         replica = self.replica(index)
@@ -142,11 +155,21 @@ class Leader:
         for _ in range(duration // 50):
             self.clock.now += 50
             self.clock.timers.fire(self.clock.now, ReadyQueue().run)
+            self.finish_step()
 
     # -- fetches and answers -----------------------------------------------------------------------
 
     def ask(self, reader: int, message: FetchRequest) -> None:
         raise NotImplementedError
+
+    def later(self, go_on: Callable[[Any], None]) -> Callable[[Any], None]:
+        """A callback that runs `go_on` at the end of the step."""
+        return lambda result: self._ready.append((go_on, result))
+
+    def finish_step(self) -> None:
+        while self._ready:
+            go_on, result = self._ready.popleft()
+            go_on(result)
 
     def _answered(self, reader: int, response: FetchResponse) -> None:
         self.last[reader] = response
@@ -207,7 +230,7 @@ class SessionLeader(Leader):
                 self._answered(reader, done.value)
                 return
             self.looked_at += len(effect.reads)
-            found = self.fetches.fetch(effect, go_on, reader)
+            found = self.fetches.fetch(effect, self.later(go_on), reader)
             if found is not PARKED:
                 go_on(found)
 
@@ -253,7 +276,7 @@ class WalkingLeader(Leader):
                     rows.append(_row(index, result))
             self._answered(reader, FetchResponse([(TOPIC_ID, rows)] if rows else []))
 
-        found = self.fetches.fetch(effect, done, reader)
+        found = self.fetches.fetch(effect, self.later(done), reader)
         if found is not PARKED:
             done(found)
 

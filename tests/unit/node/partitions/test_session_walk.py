@@ -40,8 +40,9 @@ class Both:
         self._sequences: dict[int, int] = {}
 
     def each(self, act: Callable[[Leader], None]) -> None:
-        act(self.sessions)
-        act(self.walking)
+        for leader in (self.sessions, self.walking):
+            act(leader)
+            leader.finish_step()
         assert self.sessions.answers == self.walking.answers
         assert self.sessions.acks == self.walking.acks
         assert self.sessions.owner.proposals == self.walking.owner.proposals
@@ -104,12 +105,15 @@ class Both:
         """Continue a transaction, or end it."""
         if ends:
             done = [marker(7, 0, abort=True)]
-            self.each(lambda leader: leader.append([index], done, marker=True))
+            self.each(lambda leader: leader.append([index], done, is_marker=True))
             return
         sequence = self._sequences.get(index, 0)
         self._sequences[index] = sequence + 1
         data = [batch(producer=7, epoch=0, sequence=sequence, transactional=True)]
         self.each(lambda leader: leader.append([index], data))
+
+    def write_markers(self, indexes: list[int]) -> None:
+        self.each(lambda leader: leader.write_markers(indexes))
 
     def move_leader(self, index: int, back: bool) -> None:
         self._epochs[index] += 1
@@ -147,6 +151,7 @@ STEPS: st.SearchStrategy[tuple[Any, ...]] = st.one_of(
     *[APPEND] * 3,
     *[PASS_TIME] * 2,
     st.tuples(st.just("transact"), st.just(0), st.booleans()),
+    st.tuples(st.just("markers"), st.lists(INDEX, min_size=2, unique=True)),
     st.tuples(st.just("start"), INDEX),
     st.tuples(st.just("flush")),
     st.tuples(st.just("compare")),
@@ -171,6 +176,8 @@ def tell(both: Both, step: tuple[Any, ...]) -> None:
             both.each(lambda leader: leader.pass_time(*rest))
         case "transact":
             both.transact(*rest)
+        case "markers":
+            both.write_markers(*rest)
         case "start":
             both.each(lambda leader: leader.advance_start(*rest))
         case "flush":
@@ -225,6 +232,20 @@ def test_a_fetch_that_finds_nothing_moved_looks_at_no_partition() -> None:
     both.append([1], 1)
     both.fetch(2, 1, 5_000, 500)
     assert both.sessions.looked_at == before + 1
+
+
+def test_f99_an_append_right_after_an_answered_fetch_is_not_overlooked() -> None:
+    """The second marker is appended after the followers' fetches were read for the first one."""
+    both = Both()
+    both.append([0, 1], 1)
+    for follower in FOLLOWERS:
+        both.keep_up(follower, 1)  # has the records, but not the high watermark
+        both.fetch(follower, 1, 5_000, 500)
+    both.write_markers([0, 1])
+    for follower in FOLLOWERS:
+        both.keep_up(follower, 2)
+
+    assert [both.sessions.replica(index).high_watermark for index in (0, 1)] == [2, 2]
 
 
 def test_f24_idle_followers_stay_in_sync_though_no_partition_is_ever_mentioned() -> None:
