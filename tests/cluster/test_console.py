@@ -147,6 +147,10 @@ def test_topics_records_and_settings_are_changed_in_the_browser(up: str, browser
         browser.await_text("3600000", "main")
         assert browser.complaints() != [], "the refused value is a failed request"
         browser.await_text("dynamic topic config", "main")
+        resets = browser.driver.find_elements("css selector", "[aria-label^='Reset to default']")
+        assert [one.get_attribute("aria-label") for one in resets] == [
+            "Reset to default retention.ms"  # not min.insync.replicas, which a broker sets
+        ]
 
 
 def test_offsets_of_a_group_are_reset_after_a_preview(up: str, browser: Browser) -> None:

@@ -14,7 +14,7 @@ export function topicPage(view, about, configs, reload) {
     h("button", { class: "danger", onclick: async () => { if (await deleteTopic(name)) location.hash = "#/"; } }, t("Delete topic"))];
   return h("div", {}, h("h1", {}, name),
     card([h("h2", {}, t("Partitions")), h("a", { href: `#/records/${encodeURIComponent(name)}/0` }, t("Records")), actions], table(
-      [[t("Partition")], [t("Leader"), "num"], [t("Offset"), "num"], [t("High watermark"), "num"], [t("Replicas")]],
+      [[t("Partition")], [t("Leader"), "num"], [t("Log start"), "num"], [t("High watermark"), "num"], [t("Replicas")]],
       view.partitions.map(one => [partitionLink(name, one.number), one.leader < 0 ? pill("bad", t("none")) : one.leader, number(one.start), number(one.high_watermark),
         h("span", { class: "pills" }, one.replicas.map(r => pill(r.in_sync ? (r.id === one.leader ? "lead" : "good") : "bad", r.lag > 0 ? `${r.id}: −${number(r.lag)}` : `${r.id}`)))]))),
     settings(name, configs, about, reload));
@@ -23,7 +23,7 @@ export function topicPage(view, about, configs, reload) {
 function settings(topic, configs, about, reload) {
   if (!configs) return null;
   const edit = one => h("span", { class: "acts" }, h("button", { onclick: async () => { if (await alterConfig(topic, one.name, one.value ?? "")) reload(); }, "aria-label": `${t("Change")} ${one.name}` }, t("Change")),
-    !one.is_default && h("button", { onclick: async () => { if (await defaultConfig(topic, one.name)) reload(); }, "aria-label": `${t("Reset to default")} ${one.name}` }, t("Reset to default")));
+    one.is_own && h("button", { onclick: async () => { if (await defaultConfig(topic, one.name)) reload(); }, "aria-label": `${t("Reset to default")} ${one.name}` }, t("Reset to default")));
   return card([h("h2", {}, t("Settings"))], table([[t("Key")], [t("Value"), "value"], [t("Source")], [""]],
     configs.map(one => [one.is_default ? one.name : h("b", {}, one.name), one.value ?? "", one.source, about.read_only ? "" : edit(one)])));
 }

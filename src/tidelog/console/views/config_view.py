@@ -3,7 +3,7 @@
 from typing import Any
 
 from tidelog.client.client import Client
-from tidelog.client.config_admin import describe_configs
+from tidelog.client.config_admin import Source, describe_configs
 from tidelog.config.resource_type import ResourceType
 
 
@@ -17,6 +17,8 @@ def config_view(client: Client, topic: str) -> dict[str, Any]:
                 "value": None if one.is_sensitive else one.value,
                 "source": one.source.name.lower().replace("_", " "),
                 "is_default": one.is_default,
+                # Only a value of the topic itself can be reset.
+                "is_own": one.source is Source.DYNAMIC_TOPIC_CONFIG,
             }
             for one in sorted(found, key=lambda one: (one.is_default, one.name))
         ],
