@@ -135,7 +135,7 @@ def _delete_groups(shard: GroupShardState, request: DeleteGroupsRequest) -> Grou
         error = ErrorCode.group_id_not_found if group is None else group.check_delete()
         if group is not None and error is ErrorCode.none:
             records += ((key, None) for key, _ in shard.offsets.of_group(group_id))
-            records += ((key, None) for key in shard.offsets.pending_of(group_id))
+            records += ((key, None) for key in shard.offsets.pending.of_group(group_id))
             records += group.tombstones()
         results.append(DeletableGroupResult(group_id=group_id, error_code=error))
     response = DeleteGroupsResponse(throttle_time=NO_THROTTLE, results=tuple(results))

@@ -64,9 +64,12 @@ class CoordinatedGroup(Protocol):
         """The state in ListGroups, such as `Stable`."""
 
     def check_commit(
-        self, member_id: str, instance_id: str | None, epoch: int, version: int
+        self, member_id: str, instance_id: str | None, epoch: int, version: int | None
     ) -> ErrorCode:
-        """Whether a member may commit offsets; `epoch` is its generation or member epoch."""
+        """Whether a member may commit offsets; `epoch` is its generation or member epoch.
+
+        `version` is the version of OffsetCommit, or None for a commit in a transaction.
+        """
 
     def check_committed_partition(
         self, member_id: str, epoch: int, topic_id: TopicId, partition: int

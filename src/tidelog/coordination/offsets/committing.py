@@ -27,7 +27,6 @@ from tidelog.coordination.groups.kind import (
     OfKind,
 )
 from tidelog.coordination.groups.shard_state import GroupShardState
-from tidelog.coordination.java_strings import utf16_length
 from tidelog.coordination.offsets.offset_messages import (
     NO_THROTTLE,
     commit_response,
@@ -37,6 +36,7 @@ from tidelog.coordination.offsets.offset_messages import (
     refused_commit,
     refused_group,
 )
+from tidelog.coordination.offsets.offset_metadata import is_too_long
 from tidelog.coordination.records import OffsetCommitKey, OffsetCommitValue
 from tidelog.coordination.runtime.decision import CoordinatorRequest, Instant
 from tidelog.model.errors import ErrorCode
@@ -62,6 +62,8 @@ def commit(shard: GroupShardState, request: CoordinatorRequest, at: Instant) -> 
     message: OffsetCommitRequest = request.message
     group = shard.groups.get(message.group_id)
     error = _check_commit(group, message, request.version)
+    if error is ErrorCode.none:
+        error = _check_partitions(shard, group, message, at)
     if error is not ErrorCode.none:
         return GroupDecision(response=refused_commit(message, error), at_once=True)
     expires = _expire_timestamp(message, at.wall)
@@ -69,11 +71,8 @@ def commit(shard: GroupShardState, request: CoordinatorRequest, at: Instant) -> 
 
     def take(topic: OffsetCommitRequestTopic, partition: OffsetCommitRequestPartition) -> ErrorCode:
         metadata = partition.committed_metadata or ""
-        if utf16_length(metadata) > shard.settings.offset_metadata_max_bytes:
+        if is_too_long(metadata, shard):
             return ErrorCode.offset_metadata_too_large
-        error = _check_partition(group, message, _topic_id(topic, at), partition.partition_index)
-        if error is not ErrorCode.none:
-            return error
         key = OffsetCommitKey(message.group_id, topic.name, partition.partition_index)
         value = OffsetCommitValue(
             offset=partition.committed_offset,
@@ -128,16 +127,29 @@ def _check_commit(
     return ErrorCode.illegal_generation
 
 
-def _check_partition(
+def _check_partitions(
+    shard: GroupShardState,
     group: CoordinatedGroup | None,
     request: OffsetCommitRequest,
-    topic_id: TopicId,
-    partition: int,
+    at: Instant,
 ) -> ErrorCode:
+    """The error of the first partition that the member may not commit.
+
+    As in Kafka, such a partition refuses the whole request.
+    """
     if group is None:
         return ErrorCode.none
-    epoch = request.generation_id_or_member_epoch
-    return group.check_committed_partition(request.member_id, epoch, topic_id, partition)
+    member_id, epoch = request.member_id, request.generation_id_or_member_epoch
+    for topic in request.topics:
+        topic_id = _topic_id(topic, at)
+        for one in topic.partitions:
+            if is_too_long(one.committed_metadata or "", shard):
+                continue
+            index = one.partition_index
+            error = group.check_committed_partition(member_id, epoch, topic_id, index)
+            if error is not ErrorCode.none:
+                return error
+    return ErrorCode.none
 
 
 def _topic_id(topic: OffsetCommitRequestTopic, at: Instant) -> TopicId:
@@ -185,7 +197,7 @@ def _fetched(
         return value if value.topic_id == topic.topic_id else None
 
     def check(topic: str, partition: int) -> ErrorCode:
-        if is_stable and offsets.is_pending(group.group_id, topic, partition):
+        if is_stable and OffsetCommitKey(group.group_id, topic, partition) in offsets.pending:
             return ErrorCode.unstable_offset_commit
         return ErrorCode.none
 
@@ -226,7 +238,7 @@ def delete_offsets(shard: GroupShardState, request: OffsetDeleteRequest) -> Grou
     if error is not ErrorCode.none:
         return GroupDecision(response=replies.refusal(request, error, 0))
     assert group is not None
-    pending = shard.offsets.pending_of(request.group_id)
+    pending = shard.offsets.pending.of_group(request.group_id)
     records = tuple(
         (key, None)
         for key in _keys_to_delete(group, request)

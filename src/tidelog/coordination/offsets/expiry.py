@@ -32,20 +32,22 @@ def records_of_deleted_topics(
     """Tombstones for the offsets that any group has committed for deleted topics."""
     if old.topic_names is new.topic_names:
         return
-    deleted = {name for id_, name in old.topic_names.items() if id_ not in new.topic_names}
+    deleted = sorted({name for id_, name in old.topic_names.items() if id_ not in new.topic_names})
     if not deleted:
         return
     for group_id in shard.groups:
-        keys = {key: None for key, _ in shard.offsets.of_group(group_id)}
-        keys.update(shard.offsets.pending_of(group_id))
-        yield from ((key, None) for key in keys if key.topic in deleted)
+        keys = dict.fromkeys(shard.offsets.of_topics(group_id, deleted))
+        keys.update(
+            (key, None) for key in shard.offsets.pending.of_group(group_id) if key.topic in deleted
+        )
+        yield from ((key, None) for key in keys)
 
 
 def _sort_out(
     shard: GroupShardState, group: CoordinatedGroup, at: Instant
 ) -> tuple[bool, list[OffsetCommitKey]]:
     """Whether the group keeps an offset, and the keys of its expired offsets."""
-    pending = shard.offsets.pending_of(group.group_id)
+    pending = shard.offsets.pending.of_group(group.group_id)
     expired = []
     kept = bool(pending)
     for key, value in shard.offsets.of_group(group.group_id):

@@ -56,20 +56,15 @@ class CommittedOffsets(GroupKind):
 
     def replay(self, key: Any, value: Any | None, origin: RecordOrigin) -> None:
         if origin.producer is not None:
-            self._shard.offsets.add_pending(origin.producer, key, value)
+            self._shard.offsets.add_pending(origin.producer, key, value, origin.offset)
         else:
-            self._shard.offsets.apply(key, value)
-            if value is None:
-                self._shard.offsets.drop_pending(key)
+            self._shard.offsets.apply(key, value, origin.offset)
         if value is not None:
             self._ensure_group(key.group)
 
     def transaction_ended(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
-        pending = self._shard.offsets.end_transaction(producer)
-        if committed:
-            for key, value in pending.items():
-                self._shard.offsets.apply(key, value)
-                self._ensure_group(key.group)
+        for key in self._shard.offsets.end_transaction(producer, committed=committed):
+            self._ensure_group(key.group)
 
     def _ensure_group(self, group_id: str) -> None:
         if group_id not in self._shard.groups:

@@ -1,20 +1,20 @@
 """The committed offsets of all groups of one partition of `__consumer_offsets`.
 
-Offsets that belong to an open transaction are pending. A commit of the transaction makes them
-visible, and an abort drops them (F76).
+Offsets that belong to an open transaction are pending (F76).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from tidelog.coordination.offsets.pending import PendingOffsets
 from tidelog.coordination.records import OffsetCommitKey, OffsetCommitValue
 from tidelog.coordination.runtime.decision import ProducerIdAndEpoch
-from tidelog.model.ids import ProducerId
+from tidelog.model.ids import Offset
 
 
 class OffsetStore:
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, dict[int, OffsetCommitValue]]] = {}
-        self._pending: dict[ProducerId, dict[OffsetCommitKey, OffsetCommitValue]] = {}
+        self.pending = PendingOffsets()
 
     def get(self, group_id: str, topic: str, partition: int) -> OffsetCommitValue | None:
         return self._groups.get(group_id, {}).get(topic, {}).get(partition)
@@ -22,9 +22,12 @@ class OffsetStore:
     def has_group(self, group_id: str) -> bool:
         return group_id in self._groups
 
-    def apply(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
-        """Apply a record: a new offset, or a tombstone."""
+    def apply(
+        self, key: OffsetCommitKey, value: OffsetCommitValue | None, position: Offset
+    ) -> None:
+        """Apply the record at this position of the log: a new offset, or a tombstone."""
         if value is not None:
+            self.pending.supersede(key, position)
             topics = self._groups.get(key.group)
             if topics is None:
                 topics = self._groups[key.group] = {}
@@ -33,6 +36,7 @@ class OffsetStore:
                 partitions = topics[key.topic] = {}
             partitions[key.partition] = value
             return
+        self.pending.discard(key)
         topics = self._groups.get(key.group, {})
         partitions = topics.get(key.topic, {})
         partitions.pop(key.partition, None)
@@ -47,42 +51,37 @@ class OffsetStore:
             for partition, value in sorted(partitions.items()):
                 yield OffsetCommitKey(group_id, topic, partition), value
 
+    def of_topics(self, group_id: str, topics: Iterable[str]) -> Iterator[OffsetCommitKey]:
+        """The partitions of these topics for which the group has committed offsets."""
+        of_group = self._groups.get(group_id, {})
+        for topic in topics:
+            for partition in sorted(of_group.get(topic, ())):
+                yield OffsetCommitKey(group_id, topic, partition)
+
     def group_ids(self) -> list[str]:
         return list(self._groups)
 
     # -- Offsets of open transactions --------------------------------------------------------------
 
     def add_pending(
-        self, producer: ProducerIdAndEpoch, key: OffsetCommitKey, value: OffsetCommitValue | None
+        self,
+        producer: ProducerIdAndEpoch,
+        key: OffsetCommitKey,
+        value: OffsetCommitValue | None,
+        position: Offset,
     ) -> None:
-        pending = self._pending.setdefault(producer.producer_id, {})
         if value is None:
-            pending.pop(key, None)
+            self.pending.discard(key, (producer.producer_id,))
         else:
-            pending[key] = value
+            self.pending.add(producer.producer_id, key, value, position)
 
     def end_transaction(
-        self, producer: ProducerIdAndEpoch
-    ) -> dict[OffsetCommitKey, OffsetCommitValue]:
-        """Remove and return the pending offsets of a producer."""
-        return self._pending.pop(producer.producer_id, {})
-
-    def drop_pending(self, key: OffsetCommitKey) -> None:
-        """Forget the pending offsets of a partition that is deleted."""
-        for producer_id, pending in list(self._pending.items()):
-            pending.pop(key, None)
-            if not pending:
-                del self._pending[producer_id]
-
-    def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
-        key = OffsetCommitKey(group_id, topic, partition)
-        return any(key in pending for pending in self._pending.values())
-
-    def pending_of(self, group_id: str) -> dict[OffsetCommitKey, None]:
-        """The partitions of a group that have pending offsets."""
-        return {
-            key: None
-            for pending in self._pending.values()
-            for key in pending
-            if key.group == group_id
-        }
+        self, producer: ProducerIdAndEpoch, *, committed: bool
+    ) -> list[OffsetCommitKey]:
+        """Make the pending offsets of a producer visible, or drop them; returns their keys."""
+        ended = self.pending.end(producer.producer_id)
+        if not committed:
+            return []
+        for key, one in ended.items():
+            self.apply(key, one.value, one.position)
+        return list(ended)

@@ -21,8 +21,8 @@ from kio.schema.txn_offset_commit.v5.response import (
 
 from tidelog.coordination.groups.kind import CoordinatedGroup, GroupDecision, GroupRecord, OfKind
 from tidelog.coordination.groups.shard_state import GroupShardState
-from tidelog.coordination.java_strings import utf16_length
 from tidelog.coordination.offsets.offset_messages import NO_THROTTLE
+from tidelog.coordination.offsets.offset_metadata import is_too_long
 from tidelog.coordination.records import OffsetCommitKey, OffsetCommitValue
 from tidelog.coordination.runtime.decision import (
     CoordinatorRequest,
@@ -30,6 +30,7 @@ from tidelog.coordination.runtime.decision import (
     ProducerIdAndEpoch,
 )
 from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import ZERO_TOPIC_ID
 
 
 def commit_in_transaction(
@@ -38,7 +39,9 @@ def commit_in_transaction(
     """Append offsets to the producer's open transaction."""
     message: TxnOffsetCommitRequest = request.message
     group = shard.groups.get(message.group_id)
-    error = _check(group, message, request.version)
+    error = _check(group, message)
+    if error is ErrorCode.none and group is not None and _names_member(message):
+        error = _check_partitions(shard, group, message, at)
     if error is not ErrorCode.none:
         return GroupDecision(response=refused_txn_commit(message, error), at_once=True)
     records: list[GroupRecord] = []
@@ -47,7 +50,7 @@ def commit_in_transaction(
         topic: TxnOffsetCommitRequestTopic, partition: TxnOffsetCommitRequestPartition
     ) -> ErrorCode:
         metadata = partition.committed_metadata or ""
-        if utf16_length(metadata) > shard.settings.offset_metadata_max_bytes:
+        if is_too_long(metadata, shard):
             return ErrorCode.offset_metadata_too_large
         value = OffsetCommitValue(
             offset=partition.committed_offset,
@@ -97,21 +100,40 @@ def _response(
     )
 
 
-def _check(
-    group: CoordinatedGroup | None, request: TxnOffsetCommitRequest, version: int
-) -> ErrorCode:
+def _check(group: CoordinatedGroup | None, request: TxnOffsetCommitRequest) -> ErrorCode:
     if not _names_member(request):
         return ErrorCode.none
     if group is None:
         return ErrorCode.illegal_generation
     error = group.check_commit(
-        request.member_id, request.group_instance_id, request.generation_id, version
+        request.member_id, request.group_instance_id, request.generation_id, None
     )
     if error is ErrorCode.rebalance_in_progress:
         return ErrorCode.none  # the transaction ends what the member did before the rebalance
-    if error is ErrorCode.stale_member_epoch:
-        return ErrorCode.illegal_generation
-    return error
+    return _known_to_producers(error)
+
+
+def _check_partitions(
+    shard: GroupShardState, group: CoordinatedGroup, request: TxnOffsetCommitRequest, at: Instant
+) -> ErrorCode:
+    """The error of the first partition that the member may not commit; it refuses them all."""
+    for topic in request.topics:
+        known = at.image.topics.get(topic.name)
+        topic_id = ZERO_TOPIC_ID if known is None else known.topic_id
+        for one in topic.partitions:
+            if is_too_long(one.committed_metadata or "", shard):
+                continue
+            error = group.check_committed_partition(
+                request.member_id, request.generation_id, topic_id, one.partition_index
+            )
+            if error is not ErrorCode.none:
+                return _known_to_producers(error)
+    return ErrorCode.none
+
+
+def _known_to_producers(error: ErrorCode) -> ErrorCode:
+    """Producers know generations only."""
+    return ErrorCode.illegal_generation if error is ErrorCode.stale_member_epoch else error
 
 
 def _names_member(request: TxnOffsetCommitRequest) -> bool:

@@ -9,6 +9,10 @@ from kio.schema.txn_offset_commit.v5.request import (
     TxnOffsetCommitRequestTopic,
 )
 from tests.unit.coordination.group_client import GROUP, CoordinatorUnderTest
+from tests.unit.coordination.groups.consumer.consumer_group_shard import (
+    ConsumerGroupShard,
+    FakeMember,
+)
 
 from tidelog.coordination.offsets.offsets import OffsetStore
 from tidelog.coordination.runtime.decision import ProducerIdAndEpoch
@@ -18,19 +22,19 @@ from tidelog.sim.rules import Replacement, Rules, applied_rules
 PRODUCER = ProducerIdAndEpoch(1000, 4)
 
 
-def txn_commit(
-    coordinator: CoordinatorUnderTest,
+def txn_request(
     offset: int,
     *,
     member: str = "",
     generation: int = -1,
     metadata: str | None = None,
-) -> ErrorCode:
-    request = TxnOffsetCommitRequest(
+    producer: ProducerIdAndEpoch = PRODUCER,
+) -> TxnOffsetCommitRequest:
+    return TxnOffsetCommitRequest(
         transactional_id="t",
         group_id=GROUP,
-        producer_id=PRODUCER.producer_id,
-        producer_epoch=PRODUCER.epoch,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
         generation_id=generation,
         member_id=member,
         topics=(
@@ -44,14 +48,23 @@ def txn_commit(
             ),
         ),
     )
-    answer: Any = coordinator.answers[coordinator.ask(request, 5)]
+
+
+def txn_commit(coordinator: CoordinatorUnderTest, offset: int, **fields: Any) -> ErrorCode:
+    answer = coordinator.answers[coordinator.ask(txn_request(offset, **fields), 5)]
+    return error_in(answer)
+
+
+def error_in(answer: Any) -> ErrorCode:
     error: ErrorCode = answer.topics[0].partitions[0].error_code
     return error
 
 
-def end(coordinator: CoordinatorUnderTest, *, committed: bool) -> None:
+def end(
+    coordinator: CoordinatorUnderTest, *, committed: bool, of: ProducerIdAndEpoch = PRODUCER
+) -> None:
     # A marker of transaction version 2 has the next epoch.
-    producer = ProducerIdAndEpoch(PRODUCER.producer_id, PRODUCER.epoch + 1)
+    producer = ProducerIdAndEpoch(of.producer_id, of.epoch + 1)
     last = len(coordinator.log)
     coordinator.shard.transaction_ended(producer, last, committed=committed)
 
@@ -73,8 +86,8 @@ def test_f76_offsets_are_visible_with_the_commit_and_never_with_an_abort() -> No
 
 
 def test_f76_offsets_that_are_exposed_before_the_marker_are_noticed() -> None:
-    def add_pending(self: OffsetStore, producer: Any, key: Any, value: Any) -> None:
-        self.apply(key, value)
+    def add_pending(self: OffsetStore, producer: Any, key: Any, value: Any, position: Any) -> None:
+        self.apply(key, value, position)
 
     rule = Replacement("tidelog.coordination.offsets.offsets:OffsetStore.add_pending", add_pending)
     with applied_rules(Rules("wrong", (rule,))), pytest.raises(AssertionError):
@@ -105,3 +118,70 @@ def test_a_member_of_a_group_that_does_not_exist() -> None:
 def test_metadata_is_limited_as_in_a_plain_commit() -> None:
     error = txn_commit(CoordinatorUnderTest(), 7, metadata="x" * 5000)
     assert error is ErrorCode.offset_metadata_too_large
+
+
+def test_f66_an_older_offset_of_a_transaction_does_not_replace_a_newer_commit() -> None:
+    coordinator = CoordinatorUnderTest()
+    assert txn_commit(coordinator, 10) is ErrorCode.none
+    coordinator.commit({("orders", 0): 20})
+    end(coordinator, committed=True)
+    assert coordinator.committed() == {("orders", 0): 20}
+
+
+def test_f66_the_newest_record_of_two_transactions_stays() -> None:
+    first, second = PRODUCER, ProducerIdAndEpoch(2000, 0)
+    coordinator = CoordinatorUnderTest()
+    assert txn_commit(coordinator, 10, producer=first) is ErrorCode.none
+    assert txn_commit(coordinator, 20, producer=second) is ErrorCode.none
+    end(coordinator, committed=True, of=second)
+    end(coordinator, committed=True, of=first)
+    assert coordinator.committed() == {("orders", 0): 20}
+
+
+def test_a_newer_transaction_replaces_an_older_one() -> None:
+    first, second = PRODUCER, ProducerIdAndEpoch(2000, 0)
+    coordinator = CoordinatorUnderTest()
+    assert txn_commit(coordinator, 10, producer=first) is ErrorCode.none
+    assert txn_commit(coordinator, 20, producer=second) is ErrorCode.none
+    end(coordinator, committed=True, of=first)
+    assert coordinator.committed() == {("orders", 0): 10}
+    end(coordinator, committed=True, of=second)
+    assert coordinator.committed() == {("orders", 0): 20}
+
+
+# -- Members with the consumer protocol ------------------------------------------------------------
+
+
+def consumer_member(partitions: int) -> tuple[ConsumerGroupShard, FakeMember]:
+    """A group whose only member owns all partitions of a topic."""
+    shard, member = ConsumerGroupShard(), FakeMember("A")
+    shard.put_topic("orders", partitions)
+    shard.join(member, "orders")
+    shard.settle(member)
+    return shard, member
+
+
+def test_a_member_with_the_consumer_protocol_commits_in_a_transaction() -> None:
+    shard, member = consumer_member(1)
+    for version in range(3, 6):
+        request = txn_request(7, member="A", generation=member.epoch)
+        assert error_in(shard.ask(request, version=version)) is ErrorCode.none
+    unknown = txn_request(7, member="zombie", generation=member.epoch)
+    assert error_in(shard.ask(unknown, version=5)) is ErrorCode.unknown_member_id
+    newer = txn_request(7, member="A", generation=member.epoch + 1)
+    assert error_in(shard.ask(newer, version=5)) is ErrorCode.illegal_generation
+
+
+def test_f66_a_former_owner_does_not_commit_in_a_transaction() -> None:
+    shard, former = consumer_member(1)
+    old_epoch = former.epoch
+    new = FakeMember("B")
+    shard.join(new, "orders")
+    shard.beat(former, topic_partitions=(), subscribed_topic_names=())
+    former.owned = {}
+    shard.settle(former, new)
+    assert sum(len(one) for one in new.owned.values()) == 1
+    late = txn_request(7, member="A", generation=old_epoch)
+    assert error_in(shard.ask(late, version=5)) is ErrorCode.illegal_generation
+    owner = txn_request(9, member="B", generation=new.epoch)
+    assert error_in(shard.ask(owner, version=5)) is ErrorCode.none

@@ -289,7 +289,7 @@ class ClassicGroup:
         return self.state.value
 
     def check_commit(
-        self, member_id: str, instance_id: str | None, epoch: int, version: int
+        self, member_id: str, instance_id: str | None, epoch: int, version: int | None
     ) -> ErrorCode:
         if epoch < 0 and self.state is GroupState.EMPTY:
             return ErrorCode.none

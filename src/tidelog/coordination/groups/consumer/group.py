@@ -132,7 +132,7 @@ class ConsumerGroup:
         return self.state.value
 
     def check_commit(
-        self, member_id: str, instance_id: str | None, epoch: int, version: int
+        self, member_id: str, instance_id: str | None, epoch: int, version: int | None
     ) -> ErrorCode:
         return offset_checks.check_commit(self.members, member_id, epoch, version)
 

@@ -15,15 +15,19 @@ FIRST_VERSION_WITH_EPOCH = 9
 
 
 def check_commit(
-    members: Mapping[str, ConsumerMember], member_id: str, epoch: int, version: int
+    members: Mapping[str, ConsumerMember], member_id: str, epoch: int, version: int | None
 ) -> ErrorCode:
-    """The error for a whole commit; `check_partition` checks its partitions."""
+    """The error for a whole commit; `check_partition` checks its partitions.
+
+    `version` is None for a commit in a transaction: all versions of TxnOffsetCommit may be used.
+    """
     if epoch < 0 and not members:
         return ErrorCode.none  # an administrator sets offsets of an empty group
     member = members.get(member_id)
     if member is None:
         return ErrorCode.unknown_member_id
-    if not member.uses_classic_protocol and version < FIRST_VERSION_WITH_EPOCH:
+    is_too_old = version is not None and version < FIRST_VERSION_WITH_EPOCH
+    if is_too_old and not member.uses_classic_protocol:
         return ErrorCode.unsupported_version
     return _stale(member) if epoch > member.epoch else ErrorCode.none
 

@@ -99,7 +99,7 @@ class ShareGroup:
         return frozenset(topic for member in self.members.values() for topic in member.topics)
 
     def check_commit(
-        self, member_id: str, instance_id: str | None, epoch: int, version: int
+        self, member_id: str, instance_id: str | None, epoch: int, version: int | None
     ) -> ErrorCode:
         return ErrorCode.group_id_not_found  # share groups have no committed offsets
 
