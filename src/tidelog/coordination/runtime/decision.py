@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from tidelog.controller.image.image import ClusterImage
 from tidelog.model.ids import Millis, NodeId, Offset, ProducerId
+from tidelog.security.principal import ANONYMOUS, Principal
 
 R = TypeVar("R")
 
@@ -26,6 +27,7 @@ class ClientInfo(NamedTuple):
     client_id: str | None
     host: str
     """The client's address, without its port."""
+    principal: Principal = ANONYMOUS
 
 
 class Instant(NamedTuple):

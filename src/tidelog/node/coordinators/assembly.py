@@ -18,6 +18,7 @@ from tidelog.node.coordinators.outgoing import OutgoingRequests
 from tidelog.node.coordinators.shards import CoordinatorKind, CoordinatorShards, ShardHost
 from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.replica import Replica
+from tidelog.node.requests.authorizing import authorizer_settings
 from tidelog.node.transactions.assembly import transaction_coordinators
 
 
@@ -37,11 +38,12 @@ def _kinds(basics: Basics) -> list[CoordinatorKind]:
 
 def _groups(basics: Basics) -> CoordinatorKind:
     settings = _group_settings(basics.settings)
+    authorizer = authorizer_settings(basics.settings)
 
     def new_machine(replica: Replica) -> GroupMachine:
         log = replica.log
         return GroupMachine(
-            GroupShardState(settings, basics.dice, lambda: log.config.largest_batch)
+            GroupShardState(settings, basics.dice, lambda: log.config.largest_batch, authorizer)
         )
 
     return CoordinatorKind(

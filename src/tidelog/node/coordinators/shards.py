@@ -164,7 +164,7 @@ class CoordinatorShards:
         self._carry_out(index, shard, shard.handle(asked, self._at()))
 
     def _request(self, message: Any, request: Request) -> CoordinatorRequest:
-        client = ClientInfo(request.client_id, request.client_host)
+        client = ClientInfo(request.client_id, request.client_host, request.principal)
         return CoordinatorRequest(message, request.version, client, next(self._tickets))
 
     # -- transactions ------------------------------------------------------------------------------

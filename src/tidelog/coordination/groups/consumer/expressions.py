@@ -6,7 +6,7 @@ as a decision of its own.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -26,7 +26,6 @@ from tidelog.coordination.groups.consumer.records import (
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
 )
-from tidelog.coordination.groups.consumer.topics import ClusterTopics
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis
 
@@ -87,10 +86,10 @@ def matches(expression: str, names: Iterable[str]) -> frozenset[str]:
 
 
 def resolve(
-    regexes: Iterable[str], topics: ClusterTopics, wall: Millis
+    regexes: Iterable[str], names: Sequence[str], version: int, wall: Millis
 ) -> dict[str, ResolvedRegex]:
-    names = list(topics.names())
-    return {regex: ResolvedRegex(matches(regex, names), topics.version, wall) for regex in regexes}
+    """Match expressions with these names, from the metadata of this version."""
+    return {regex: ResolvedRegex(matches(regex, names), version, wall) for regex in regexes}
 
 
 def update_regex(
@@ -150,7 +149,7 @@ def _refresh(
     )
     if not is_due or not used:
         return None
-    return ResolveRegexes(group.group_id, tuple(sorted(used)))
+    return ResolveRegexes(group.group_id, tuple(sorted(used)), view.subject)
 
 
 def regexes_resolved(

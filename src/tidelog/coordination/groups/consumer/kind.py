@@ -58,6 +58,7 @@ from tidelog.coordination.groups.consumer.outcome import (
 from tidelog.coordination.groups.consumer.reconciling import TargetState
 from tidelog.coordination.groups.consumer.records import KEY_SCHEMAS
 from tidelog.coordination.groups.consumer.replaying import replay
+from tidelog.coordination.groups.consumer.topic_access import TopicAccess
 from tidelog.coordination.groups.consumer.topics import ClusterTopics, TopicHashes
 from tidelog.coordination.groups.kind import GroupDecision, GroupKind, OfKind
 from tidelog.coordination.groups.shard_state import GroupShardState
@@ -66,6 +67,7 @@ from tidelog.coordination.timers import KeyedTimers
 from tidelog.log.checkpoints.checkpoints import encode_id
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis
+from tidelog.security.authorizer import AclSubject
 
 _AT_ONCE: Millis = 0
 
@@ -91,9 +93,10 @@ class ConsumerGroups(GroupKind):
         self._settings = shard.settings.consumer
         self._timers: KeyedTimers[MemberTimer] = KeyedTimers()
         self._checked: dict[str, int] = {}
-        self._unresolved: dict[str, tuple[str, ...]] = {}
+        self._unresolved: dict[str, ResolveRegexes] = {}
         self._hashes = TopicHashes()
         self._topics = ClusterTopics(ClusterImage())
+        self._access = TopicAccess(shard.authorizer)
 
     # -- Decisions ---------------------------------------------------------------------------------
 
@@ -108,7 +111,8 @@ class ConsumerGroups(GroupKind):
 
     def _decide(self, request: CoordinatorRequest, at: Instant) -> GroupDecision:
         message = request.message
-        view = self.view(message.group_id, at)
+        client = request.client
+        view = self.view(message.group_id, at, AclSubject(client.principal, client.host))
         if isinstance(message, ConsumerGroupHeartbeatRequest):
             check_heartbeat(message, request.version, view.settings)
             if message.member_epoch < JOINING_EPOCH:
@@ -246,7 +250,7 @@ class ConsumerGroups(GroupKind):
         reason = f"Group {group_id} {'not found' if group is None else 'is not a consumer group'}."
         raise Refused(ErrorCode.group_id_not_found, reason)
 
-    def view(self, group_id: str, at: Instant) -> GroupView:
+    def view(self, group_id: str, at: Instant, subject: AclSubject | None = None) -> GroupView:
         """What decisions about the group read besides the group."""
         return GroupView(
             now=at.now,
@@ -255,6 +259,7 @@ class ConsumerGroups(GroupKind):
             hashes=self._hashes,
             settings=self._settings.of_group(at.image.config(GROUP_RESOURCE, group_id)),
             checked_epoch=self._checked.get(group_id),
+            subject=subject,
             is_resolving=group_id in self._unresolved,
             new_member_id=lambda: encode_id(self._shard.dice.uuid()),
         )
@@ -288,8 +293,8 @@ class ConsumerGroups(GroupKind):
                 self._checked[group_id] = epoch
             case MetadataChanged():
                 self._checked.clear()
-            case ResolveRegexes(group_id, regexes):
-                self._unresolved[group_id] = regexes
+            case ResolveRegexes(group_id):
+                self._unresolved[group_id] = change
             case RegexesResolved(group_id):
                 self._unresolved.pop(group_id, None)
             case _:
@@ -316,21 +321,22 @@ class ConsumerGroups(GroupKind):
             yield GroupDecision(changes=(MetadataChanged(),))
 
     def tick(self, at: Instant) -> Iterator[GroupDecision]:
-        for group_id, regexes in list(self._unresolved.items()):
-            yield self._resolve(group_id, regexes, at)
+        for wanted in list(self._unresolved.values()):
+            yield self._resolve(wanted, at)
         for timer in self._timers.due(at.now):
             yield self._time_out(timer, at)
 
     def next_deadline(self) -> Millis | None:
         return _AT_ONCE if self._unresolved else self._timers.next_deadline()
 
-    def _resolve(self, group_id: str, regexes: tuple[str, ...], at: Instant) -> GroupDecision:
-        done = RegexesResolved(group_id)
-        group = self._directory.get(group_id)
+    def _resolve(self, wanted: ResolveRegexes, at: Instant) -> GroupDecision:
+        done = RegexesResolved(wanted.group_id)
+        group = self._directory.get(wanted.group_id)
         if not isinstance(group, ConsumerGroup):
             return GroupDecision(changes=(done,))
-        view = self.view(group_id, at)
-        found = expressions.resolve(regexes, view.topics, at.wall)
+        view = self.view(wanted.group_id, at)
+        names = self._access.describable(view.topics.names(), wanted.subject, at.image)
+        found = expressions.resolve(wanted.regexes, names, view.topics.version, at.wall)
         outcome = expressions.regexes_resolved(group, found, view)
         return decided(outcome._replace(changes=(*outcome.changes, done)))
 

@@ -13,6 +13,7 @@ from tidelog.coordination.groups.consumer.records import ConsumerGroupRecord
 from tidelog.coordination.groups.consumer.topics import ClusterTopics, TopicHashes
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis
+from tidelog.security.authorizer import AclSubject
 
 
 class Refused(Exception):
@@ -75,6 +76,8 @@ class ResolveRegexes:
 
     group_id: str
     regexes: tuple[str, ...]
+    subject: AclSubject | None
+    """The client whose heartbeat caused this. The topics that it may describe can match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,8 @@ class GroupView:
     """The settings of this group, with its dynamic configuration."""
     checked_epoch: int | None = None
     """The group epoch at which the metadata was last compared; None if it has changed since."""
+    subject: AclSubject | None = None
+    """The client that has sent the request; None if there is no request."""
     is_resolving: bool = False
     """Whether regular expressions of the group are being matched."""
     new_member_id: Callable[[], str] = str

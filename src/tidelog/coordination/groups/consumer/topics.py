@@ -17,6 +17,8 @@ from tidelog.model.ids import TopicId
 
 _NO_TOPICS = 0
 _SIGN = 1 << 63
+_REMEMBERED = 10_000
+"""The number of hashes that are remembered before all of them are forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,27 +34,34 @@ class ClusterTopics:
     """The topics of one cluster image; facts are gathered when they are asked for."""
 
     def __init__(self, image: ClusterImage, before: "ClusterTopics | None" = None) -> None:
-        self._image = image
+        self.image = image
         self._facts: dict[str, tuple[TopicImage, TopicFacts]] = {}
         self.newest_topic_version = image.offset
         """The offset of the first image that has all the topics of this one."""
         if before is None:
             return
-        if image.brokers is before._image.brokers:
-            self._facts = before._facts
-        if image.topic_names.keys() <= before._image.topic_names.keys():
+        if image.brokers is before.image.brokers:
+            known = before._facts
+            # Deleted topics are forgotten, also those that a group still subscribes to.
+            self._facts = {name: known[name] for name in known if name in image.topics}
+        if image.topic_names.keys() <= before.image.topic_names.keys():
             self.newest_topic_version = before.newest_topic_version
+
+    @property
+    def known_count(self) -> int:
+        """The number of topics whose facts are kept."""
+        return len(self._facts)
 
     @property
     def version(self) -> int:
         """The offset of the image."""
-        return self._image.offset
+        return self.image.offset
 
     def is_of(self, image: ClusterImage) -> bool:
-        return self._image is image
+        return self.image is image
 
     def named(self, name: str) -> TopicFacts | None:
-        topic = self._image.topics.get(name)
+        topic = self.image.topics.get(name)
         if topic is None:
             return None
         known = self._facts.get(name)
@@ -61,15 +70,15 @@ class ClusterTopics:
         return known[1]
 
     def name_of(self, topic_id: TopicId) -> str | None:
-        return self._image.topic_names.get(topic_id)
+        return self.image.topic_names.get(topic_id)
 
     def names(self) -> Iterable[str]:
-        return self._image.topics
+        return self.image.topics
 
     def _facts_of(self, topic: TopicImage) -> TopicFacts:
         racks: dict[int, tuple[str, ...]] = {}
         for partition, placed in topic.partitions.items():
-            found = (self._image.brokers.get(replica) for replica in placed.replicas)
+            found = (self.image.brokers.get(replica) for replica in placed.replicas)
             names = tuple(b.rack for b in found if b is not None and b.rack is not None)
             if names:
                 racks[partition] = names
@@ -81,6 +90,9 @@ class TopicHashes:
 
     def __init__(self) -> None:
         self._hashes: dict[str, tuple[TopicFacts, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._hashes)
 
     def of_group(self, names: Iterable[str], topics: ClusterTopics) -> int:
         """The hash of the topics that exist."""
@@ -95,6 +107,8 @@ class TopicHashes:
         known = self._hashes.get(facts.name)
         if known is not None and (known[0] is facts or known[0] == facts):
             return known[1]
+        if len(self._hashes) >= _REMEMBERED:
+            self._hashes.clear()  # topics come and go
         computed = topic_hash(facts)
         self._hashes[facts.name] = (facts, computed)
         return computed

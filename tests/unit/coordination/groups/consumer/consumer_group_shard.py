@@ -34,6 +34,7 @@ from tidelog.coordination.runtime.decision import (
 from tidelog.coordination.runtime.shard import CoordinatorShard, ShardOutput
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis, Offset
+from tidelog.security.authorizer import AuthorizerSettings
 
 GROUP = "group"
 START: Millis = 100_000
@@ -118,8 +119,13 @@ class FakeMember:
 
 
 class ConsumerGroupShard:
-    def __init__(self, settings: ConsumerGroupSettings | None = None) -> None:
+    def __init__(
+        self,
+        settings: ConsumerGroupSettings | None = None,
+        authorizer: AuthorizerSettings | None = None,
+    ) -> None:
         self.settings = settings or ConsumerGroupSettings(assignment_interval_ms=0)
+        self._authorizer = authorizer
         self.dice = CountingDice()
         self.log = MemoryLog()
         self.now = START
@@ -130,7 +136,9 @@ class ConsumerGroupShard:
 
     def _load(self) -> None:
         settings = GroupSettings(consumer=self.settings, initial_rebalance_delay_ms=0)
-        self.state = GroupShardState(settings, self.dice, lambda: MemoryLog.largest_batch)
+        self.state = GroupShardState(
+            settings, self.dice, lambda: MemoryLog.largest_batch, self._authorizer
+        )
         self.machine = CheckedCoordinator(self.state)
         for offset, (key, value) in enumerate(self.log.records):
             record = self.machine.decode(key, value)

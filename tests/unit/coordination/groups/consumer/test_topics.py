@@ -1,6 +1,9 @@
 """The hash of a group's topics is Kafka's (the expected values come from Kafka's library)."""
 
+from dataclasses import replace
 from uuid import UUID
+
+import pytest
 
 from tidelog.controller.image.image import (
     BrokerImage,
@@ -61,3 +64,23 @@ def test_version_of_the_newest_topic() -> None:
 
     assert (first.newest_topic_version, grown.newest_topic_version) == (1, 1)
     assert created.newest_topic_version == 3
+
+
+def test_deleted_topics_are_forgotten() -> None:
+    first = ClusterTopics(image(names=("t", "u")))
+    assert first.named("t") is not None
+    assert first.named("u") is not None
+
+    left = ClusterTopics(replace(first.image, topics={}, topic_names={}), first)
+
+    assert left.known_count == 0
+
+
+def test_the_number_of_remembered_hashes_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidelog.coordination.groups.consumer.topics._REMEMBERED", 10)
+    hashes = TopicHashes()
+    for number in range(100):
+        name = chr(ord("a") + number)
+        hashes.of_group((name,), ClusterTopics(image(names=(name,))))
+
+    assert len(hashes) <= 10
