@@ -20,6 +20,8 @@ _FEW = 100
 _OFTEN = ("kill", "power-loss", "quick-restart", "pause", "isolate", "one-way", "sever")
 """Kinds that are drawn more often, because they reveal the most bugs."""
 
+_CONSUMER_GROUP = "consumer-group"
+
 
 def filled_in(plan: Plan) -> Plan:
     """The complete plan. A value drawn from the seed replaces each field that is None."""
@@ -47,8 +49,12 @@ def filled_in(plan: Plan) -> Plan:
 
 
 def _drawn_workload(dice: SeededDice) -> Workload:
-    names = list(WORKLOADS)
-    return WORKLOADS[names[dice.below(len(names))]]
+    """A workload. Half of the runs with only a group have one with the consumer protocol."""
+    names = [name for name in WORKLOADS if name != _CONSUMER_GROUP]
+    name = names[dice.below(len(names))]
+    if name == "group" and dice.fork("protocol").below(2):
+        name = _CONSUMER_GROUP
+    return WORKLOADS[name]
 
 
 def _drawn_topics(

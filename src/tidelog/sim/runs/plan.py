@@ -43,9 +43,21 @@ class Workload:
     """The maximum number of records in a batch."""
     consumers: int = 1
     group_members: int = 0
+    """The number of members of a group with the classic protocol."""
+    consumer_members: int = 0
+    """The number of members of a group with the consumer protocol."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """Kafka's configuration keys and values that the clients need."""
     admin_every_ms: Millis = 0
     """The interval between two requests of the admin client; 0 for none."""
 
+
+SHORT_SESSIONS = tuple(
+    (f"group.consumer.{limit}{key}", value)
+    for key, value in (("session.timeout.ms", "6000"), ("heartbeat.interval.ms", "1000"))
+    for limit in ("", "min.")
+)
+"""Sessions that end within a run, so that silent members are removed."""
 
 WORKLOADS: dict[str, Workload] = {
     one.name: one
@@ -56,6 +68,14 @@ WORKLOADS: dict[str, Workload] = {
         Workload("burst", idempotent=2, every_ms=2_000, burst=10, consumers=1),
         Workload("flood", every_ms=4_000, burst=3, records=2_000),
         Workload("group", idempotent=1, every_ms=400, consumers=0, group_members=2),
+        Workload(
+            "consumer-group",
+            idempotent=2,
+            every_ms=400,
+            consumers=0,
+            consumer_members=3,
+            settings=SHORT_SESSIONS,
+        ),
         Workload("admin", idempotent=1, every_ms=400, admin_every_ms=1_500),
         Workload(
             "mixed",

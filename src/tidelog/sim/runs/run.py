@@ -53,7 +53,9 @@ class _Run:
         self._counts = Counts()
         self._history = History()
         self._scene = Scene(self._history, plan.beyond or not plan.is_limited)
-        self._cluster = SimCluster(plan.seed, plan.nodes, dict(plan.settings or ()))
+        needed = () if plan.workload is None else plan.workload.settings
+        settings = dict((*needed, *(plan.settings or ())))
+        self._cluster = SimCluster(plan.seed, plan.nodes, settings)
         self._cluster.network.delay_ms = plan.delay_ms or 3
         self._world = self._cluster.world
         self._first_at = self._begun_at = self._world.now

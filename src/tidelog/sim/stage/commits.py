@@ -14,16 +14,20 @@ PATIENCE_MS: Millis = 2_000
 
 
 class StageCommits:
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, group: str = GROUP) -> None:
         self._stage = stage
+        self._group = group
         self.acknowledged: Offset = NO_OFFSET
         """The highest offset whose commit was acknowledged."""
         self.fetched: Offset = NO_OFFSET
         """The offset that the last fetch has returned."""
 
-    def commit(self, partition: TopicPartition, offset: Offset) -> str:
-        """Commit an offset; returns the result in words."""
-        answer = self._ask(messages.commit(GROUP, -1, "", {partition: offset}))
+    def commit(
+        self, partition: TopicPartition, offset: Offset, epoch: int = -1, member: str = ""
+    ) -> str:
+        """Commit an offset, as a member or without one; returns the result in words."""
+        version = messages.WITH_EPOCH if member else messages.BY_NAME
+        answer = self.ask(messages.commit(self._group, epoch, member, {partition: offset}), version)
         if answer is None:
             return "without an answer"
         error: ErrorCode = answer.topics[0].partitions[0].error_code
@@ -34,7 +38,7 @@ class StageCommits:
 
     def fetch(self, partition: TopicPartition) -> str:
         """Fetch the committed offset; returns the result in words."""
-        answer = self._ask(messages.fetch_offsets(GROUP, [partition]))
+        answer = self.ask(messages.fetch_offsets(self._group, [partition]), messages.BY_NAME)
         if answer is None:
             return "without an answer"
         group = answer.groups[0]
@@ -43,11 +47,12 @@ class StageCommits:
         self.fetched = group.topics[0].partitions[0].committed_offset
         return f"offset {self.fetched}"
 
-    def _ask(self, message: Any) -> Any:
+    def ask(self, message: Any, version: int | None) -> Any:
+        """The response of the group's coordinator; None if there is none."""
         coordinator = self._stage.leader(COORDINATOR)
         if coordinator == NO_NODE:
             return None
-        version, answers = messages.BY_NAME, list[bytes | None]()
+        answers = list[bytes | None]()
         frame = frame_of(message, version=version)
         self._stage.client(coordinator).request(frame, answers.append)
         self._stage.run_until(lambda: bool(answers), PATIENCE_MS)

@@ -8,6 +8,7 @@ from tidelog.model.ids import NO_NODE, Millis, NodeId, TopicPartition
 from tidelog.sim.clients.messages import create_topic
 from tidelog.sim.machines.disk import SimDisk
 from tidelog.sim.machines.host import SimHost
+from tidelog.sim.stage.commits import COORDINATOR
 from tidelog.sim.stage.requests import reassign
 from tidelog.sim.stage.stage import Stage
 from tidelog.sim.stage.watching import Watcher
@@ -99,6 +100,28 @@ class Actor:
 
     def _fetch(self, places: dict[str, str]) -> str:
         return self._witness.commits.fetch(self._witness.partitions[-1])
+
+    def _joins(self, places: dict[str, str]) -> str:
+        internal = COORDINATOR.topic
+        topics = {one.topic for one in self._witness.partitions if one.topic != internal}
+        return self._witness.members.join(places["name"], sorted(topics))
+
+    def _beats(self, places: dict[str, str]) -> str:
+        return self._witness.members.beat(places["name"])
+
+    def _reports(self, places: dict[str, str]) -> str:
+        return self._witness.members.report(places["name"])
+
+    def _saves(self, places: dict[str, str], *, late: bool = False) -> str:
+        partition, offset = self._witness.partition(places["partition"]), int(places["number"])
+        return self._witness.members.commit(places["name"], partition, offset, late=late)
+
+    def _saves_late(self, places: dict[str, str]) -> str:
+        return self._saves(places, late=True)
+
+    def _looks(self, places: dict[str, str]) -> str:
+        partition = self._witness.partition(places["partition"])
+        return self._witness.members.commits.fetch(partition)
 
     def _move(self, places: dict[str, str]) -> str:
         partition = self._witness.partition(places["partition"])

@@ -7,6 +7,7 @@ from tidelog.model.ids import NO_NODE, NO_OFFSET, NodeId, TopicPartition
 from tidelog.node.inspection import follower_progress
 from tidelog.node.partitions.replica import Replica
 from tidelog.sim.stage.commits import StageCommits
+from tidelog.sim.stage.members import StageMembers
 from tidelog.sim.stage.stage import Stage
 from tidelog.sim.stage.watching import Watcher
 from tidelog.sim.stage.writing import StageLedger, StageWrite
@@ -28,6 +29,7 @@ class Witness:
         self._watcher = watcher
         self.partitions: list[TopicPartition] = []
         self.commits = StageCommits(stage)
+        self.members = StageMembers(stage)
         self.begun: StageWrite | None = None
         """The last write that a step has started without waiting for its response."""
 
@@ -112,7 +114,17 @@ class Witness:
         return ConditionVerdict(fetched == int(places["number"]), f"offset {fetched}")
 
     def _kept(self, places: dict[str, str]) -> ConditionVerdict:
-        commits = self.commits
+        return self._kept_by(self.commits)
+
+    def _team_kept(self, places: dict[str, str]) -> ConditionVerdict:
+        return self._kept_by(self.members.commits)
+
+    def _one_owner(self, places: dict[str, str]) -> ConditionVerdict:
+        twice = self.members.owned_twice
+        names = ", ".join(f"{one.topic}-{one.partition}" for one in twice)
+        return ConditionVerdict(not twice, f"two members own {names}")
+
+    def _kept_by(self, commits: StageCommits) -> ConditionVerdict:
         found = f"{commits.acknowledged} was acknowledged, and {commits.fetched} is left"
         return ConditionVerdict(commits.fetched >= commits.acknowledged, found)
 

@@ -69,6 +69,12 @@ begin | begin write [to <partition>] [acks <acks>] [at <node>] | one record, wit
 burst | burst <number> every <time> for <time:span> [to <partition>] | batches of N records, acks=1
 commit | commit offset <number> | the group `readers`, for the topic that was created last
 fetch | fetch the offset | the offset that the group has committed
+joins | member <name> joins | the group `team`, with the consumer protocol, for all topics
+beats | member <name> sends a heartbeat | the member carries out a new assignment at once
+reports | member <name> reports its partitions | the member has given up all others
+saves | member <name> commits offset <number> of <partition> | with its member epoch
+saves_late | member <name> commits offset <number> of <partition> late | with its earlier epoch
+looks | fetch the offset of <partition> | the offset that the group `team` has committed
 kill | kill <some> | kill -9: the process ends, its page cache stays
 power_off | power off <some> | power loss: all unsynced data is lost
 wipe | wipe <some> | give a stopped machine a new, empty disk
@@ -108,6 +114,8 @@ acked_one | the write is acknowledged |
 refused | the write is refused |
 offset | the fetched offset is <number> | the result of the last `fetch the offset`
 kept | no commit is lost | the fetched offset is not below an acknowledged one
+team_kept | no commit of a member is lost | as `no commit is lost`, for the group `team`
+one_owner | no partition has two owners | the members of the group `team`
 equal | logs of <partition> are equal | every replica holds the same records
 differ | logs of <partition> differ |
 fetched | <node> has fetched <partition> | its leader has received a fetch in this epoch

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from struct import Struct
 from typing import Any
+from uuid import UUID
 
+from kio.schema.consumer_group_heartbeat.v1.request import TopicPartitions
 from kio.schema.join_group.v9.request import JoinGroupRequestProtocol
 from kio.schema.offset_commit.v10.request import OffsetCommitRequestPartition
 from kio.schema.sync_group.v5.request import SyncGroupRequestAssignment
@@ -18,8 +20,11 @@ from tidelog.protocol.messages.canonical import (
 from tidelog.sim.clients.messages import ask
 
 FIND_COORDINATOR, JOIN, SYNC, HEARTBEAT, COMMIT, FETCH_OFFSETS = 10, 11, 14, 12, 8, 9
+CONSUMER_GROUP_HEARTBEAT = 68
 BY_NAME = 8
 """A version of OffsetCommit and OffsetFetch that identifies topics by name."""
+WITH_EPOCH = 9
+"""The version of OffsetCommit and OffsetFetch with names of topics and member epochs."""
 SESSION_MS, REBALANCE_MS = 6_000, 6_000
 
 _SHORT, _INT, _HEAD = Struct(">h"), Struct(">i"), Struct(">hi")
@@ -63,6 +68,34 @@ def heartbeat(group: str, generation: int, member: str) -> Any:
     return ask(HEARTBEAT, group_id=group, generation_id=generation, member_id=member)
 
 
+def consumer_heartbeat(
+    group: str,
+    member: str,
+    epoch: int,
+    topics: Sequence[str] | None = None,
+    owned: Mapping[UUID, Sequence[int]] | None = None,
+) -> Any:
+    """ConsumerGroupHeartbeat. With topics, it is a full request; None leaves a field unchanged."""
+    return ask(
+        CONSUMER_GROUP_HEARTBEAT,
+        group_id=group,
+        member_id=member,
+        member_epoch=epoch,
+        instance_id=None,
+        rack_id=None,
+        rebalance_timeout=timedelta(milliseconds=-1 if topics is None else 2 * REBALANCE_MS),
+        subscribed_topic_names=None if topics is None else tuple(topics),
+        subscribed_topic_regex=None,
+        server_assignor=None,
+        topic_partitions=None
+        if owned is None
+        else tuple(
+            TopicPartitions(topic_id=topic_id, partitions=tuple(sorted(indexes)))
+            for topic_id, indexes in sorted(owned.items())
+        ),
+    )
+
+
 def commit(
     group: str, generation: int, member: str, offsets: Mapping[TopicPartition, Offset]
 ) -> Any:
@@ -83,12 +116,19 @@ def _committed(partition: TopicPartition, offset: Offset) -> OffsetCommitRequest
     return OffsetCommitRequestTopic(topic_id=None, name=partition.topic, partitions=(one,))
 
 
-def fetch_offsets(group: str, partitions: Sequence[TopicPartition]) -> Any:
+def fetch_offsets(
+    group: str,
+    partitions: Sequence[TopicPartition],
+    member: str | None = None,
+    epoch: int = -1,
+) -> Any:
     topics = tuple(
         OffsetFetchRequestTopics(topic_id=None, name=one.topic, partition_indexes=(one.partition,))
         for one in partitions
     )
-    wanted = OffsetFetchRequestGroup(group_id=group, member_id=None, member_epoch=-1, topics=topics)
+    wanted = OffsetFetchRequestGroup(
+        group_id=group, member_id=member, member_epoch=epoch, topics=topics
+    )
     return ask(FETCH_OFFSETS, groups=(wanted,), require_stable=True)
 
 

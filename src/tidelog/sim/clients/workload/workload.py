@@ -6,8 +6,10 @@ from tidelog.model.ids import Millis, TopicPartition
 from tidelog.sim.clients.workload.admin import Admin
 from tidelog.sim.clients.workload.client import ClientSurroundings
 from tidelog.sim.clients.workload.consumer import Consumer
-from tidelog.sim.clients.workload.group import Commits, GroupMember
+from tidelog.sim.clients.workload.consumer_group import ConsumerGroupMember, Ownership
+from tidelog.sim.clients.workload.group import GroupMember
 from tidelog.sim.clients.workload.producer import IdempotentProducer, PlainProducer
+from tidelog.sim.clients.workload.reading_member import Commits
 from tidelog.sim.runs.plan import TopicPlan, Workload
 
 BEFORE: int = 6
@@ -43,6 +45,11 @@ class Clients:
         self._members = [
             GroupMember(around, f"member-{number}", self.partitions, commits)
             for number in range(workload.group_members)
+        ]
+        self._ownership = Ownership(around.checker.scene)
+        self._consumer_members = [
+            ConsumerGroupMember(around, f"consumer-{number}", self.partitions, self._ownership)
+            for number in range(workload.consumer_members)
         ]
         self._admin: Admin | None = None
         if workload.admin_every_ms:
@@ -86,6 +93,13 @@ class Clients:
         for member in self._members:
             if not member.is_at_work:
                 yield f"{member.name} has no share of the group's partitions", None
+        for consumer_member in self._consumer_members:
+            if not consumer_member.is_at_work:
+                yield f"{consumer_member.name} is not a member of its group", None
+        if self._consumer_members:
+            for partition in self.partitions:
+                if not self._ownership.is_owned(partition):
+                    yield f"{partition.topic}-{partition.partition} has no owner", partition
         if self._admin is not None:
             for name, is_there in self._admin.made.items():
                 if (name in scene.image.topics) != is_there:
