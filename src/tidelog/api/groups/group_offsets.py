@@ -182,16 +182,22 @@ def _fetched(
 ) -> OffsetFetchResponseGroup:
     topics = group.topics
     if request.version >= _FIRST_BY_ID:
-        ids = request.image.topics
+        # A topic that was asked for keeps its id, even if it is created again meanwhile.
+        ids = {topic.name: topic.topic_id for topic in asked}
         # Offsets of a deleted topic are omitted, because the topic has no id.
         topics = tuple(
-            replace(topic, topic_id=ids[topic.name].topic_id)
+            replace(topic, topic_id=topic_id)
             for topic in topics
-            if topic.name in ids
+            if (topic_id := ids.get(topic.name) or _current_id(topic.name, request)) is not None
         )
     if group.error_code is ErrorCode.none:
         topics += tuple(_unknown(topic) for topic in asked if topic.error is not ErrorCode.none)
     return replace(group, topics=topics)
+
+
+def _current_id(name: str, request: Request) -> TopicId | None:
+    known = request.image.topics.get(name)
+    return None if known is None else known.topic_id
 
 
 def _unknown(topic: _Topic) -> OffsetFetchResponseTopics:

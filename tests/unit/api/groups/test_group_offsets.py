@@ -8,7 +8,16 @@ from kio.schema.offset_commit.v10.response import OffsetCommitResponsePartition
 from kio.schema.offset_delete.v0 import request as delete
 from kio.schema.offset_delete.v0 import response as deleted
 from kio.schema.offset_fetch.v10.response import OffsetFetchResponsePartitions
-from tests.unit.api.support import TOPIC_ID, Effects, ask, drive, request
+from tests.unit.api.support import (
+    TOPIC_ID,
+    Effects,
+    ask,
+    drive,
+    image,
+    partition,
+    request,
+    topic,
+)
 
 from tidelog.api.groups import group_offsets
 from tidelog.model.effects import Coordinate
@@ -227,6 +236,18 @@ def test_offsets_by_id():
         ("", UNKNOWN_ID, 0, -1, ErrorCode.unknown_topic_id),
         ("", UNKNOWN_ID, 1, -1, ErrorCode.unknown_topic_id),
     ]
+
+
+def test_f52_a_topic_that_is_created_again_meanwhile_keeps_the_id_that_was_asked_for():
+    asked = request(fetch(("a", ((TOPIC_ID, (0,)),))), 10)
+
+    def coordinate(effect: Coordinate) -> OffsetFetchResponse:
+        asked.image = image(topic("orders", UNKNOWN_ID, partition(1)))
+        return offsets_of("orders")(effect)
+
+    response = drive(group_offsets.offset_fetch(asked), coordinate)
+
+    assert fetched(response.groups[0]) == [("orders", TOPIC_ID, 0, 5, ErrorCode.none)]
 
 
 def test_offsets_of_a_deleted_topic_have_no_id_to_be_told_by():
