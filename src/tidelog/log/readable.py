@@ -21,7 +21,7 @@ from tidelog.log.results import AbortedTxn, Damage, ProducerSequence, ReadResult
 from tidelog.log.segments import reading
 from tidelog.log.segments.scan import BrokenChainError
 from tidelog.log.tail import LogTail
-from tidelog.model.disk import Disk
+from tidelog.model.disk import Disk, FileSlice
 from tidelog.model.effects import ActiveProducer, EpochEnd
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch, Millis, Offset, ProducerId
@@ -220,6 +220,14 @@ class ReadableLog:
         self._disk.only_cached = not waits
         try:
             return reading.aborted(self._tail.segments.starting_from(start), start, end)
+        finally:
+            self._disk.only_cached = False
+
+    def bytes_of(self, part: FileSlice, *, waits: bool = True) -> bytes:
+        """The bytes of batches that `read` located; raises NotCached as `read` does."""
+        self._disk.only_cached = not waits
+        try:
+            return part.file.read(part.position, part.length)
         finally:
             self._disk.only_cached = False
 

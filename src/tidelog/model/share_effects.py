@@ -71,6 +71,8 @@ class ReleaseRecords:
     group: str
     member: str
     partitions: list[SharedPartition]
+    is_last: bool
+    """Whether the group has no other share session on this node."""
 
 
 ShareEffect: TypeAlias = AcquireRecords | AcknowledgeRecords | ReleaseRecords

@@ -29,6 +29,7 @@ from tidelog.node.partitions.replica_host import HostParts, ReplicaHost
 from tidelog.node.partitions.throttles import Throttles
 from tidelog.node.shares.led_shares import LedShares
 from tidelog.node.shares.share_fetches import ShareFetches
+from tidelog.node.shares.share_reads import ShareReads
 from tidelog.node.shares.share_state_client import ShareStateClient
 from tidelog.node.storage.cleaning import LogCleaner
 from tidelog.node.storage.housekeeping import Housekeeping
@@ -149,7 +150,8 @@ def _share_fetches(basics: Basics, fetches: Fetches, offset_queries: OffsetQueri
         settings.inter_broker_listener_name, clock, basics.peers, basics.current
     )
     shares = LedShares(settings, clock, fetches.partitions, offset_queries, client)
-    return ShareFetches(clock, fetches, shares)
+    reads = ShareReads(fetches, basics.failed_directories.partition_failed)
+    return ShareFetches(clock, fetches.partitions, reads, shares)
 
 
 def _replica_moves(basics: Basics, parts: HostParts) -> ReplicaMoves:

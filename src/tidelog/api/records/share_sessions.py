@@ -4,6 +4,7 @@ Invariant: a session's epoch increases by one with each request, so that a lost 
 is detected. A session belongs to one member of one group, and ends with its connection.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
@@ -31,6 +32,9 @@ class ShareSession:
     conn: ConnId
     epoch: int = _FIRST_EPOCH
     partitions: dict[ShareRef, None] = field(default_factory=dict)
+    is_ended: bool = False
+    is_last: bool = False
+    """Whether it ended as the last session of its group."""
 
     def advance(self) -> None:
         self.epoch = _FIRST_EPOCH if self.epoch == _MAX_EPOCH else self.epoch + 1
@@ -41,6 +45,7 @@ class ShareSessions:
         self._most = most
         self._sessions: dict[ShareMemberKey, ShareSession] = {}
         self._by_conn: dict[ConnId, dict[ShareMemberKey, None]] = {}
+        self._of_group: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -52,6 +57,7 @@ class ShareSessions:
             return ErrorCode.share_session_limit_reached
         session = self._sessions[key] = ShareSession(key, conn)
         self._by_conn.setdefault(conn, {})[key] = None
+        self._of_group[key.group] += 1
         return session
 
     def use(self, key: ShareMemberKey, epoch: int) -> ShareSession | ErrorCode:
@@ -69,6 +75,11 @@ class ShareSessions:
     def close(self, key: ShareMemberKey) -> ShareSession | None:
         session = self._sessions.pop(key, None)
         if session is not None:
+            session.is_ended = True
+            self._of_group[key.group] -= 1
+            if not self._of_group[key.group]:
+                del self._of_group[key.group]
+                session.is_last = True
             known = self._by_conn.get(session.conn, {})
             known.pop(key, None)
             if not known:

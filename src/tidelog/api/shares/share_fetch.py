@@ -71,7 +71,7 @@ def fetch(request: Request) -> Handling:
     yield from _acknowledge(request, outcome)
     if message.share_session_epoch == FINAL_EPOCH:
         yield from _close(request, session)
-    elif not message.is_renew_ack:
+    elif not message.is_renew_ack and not session.is_ended:
         yield from _acquire(request, session, outcome)
     return _fetch_response(request, outcome)
 
@@ -177,7 +177,8 @@ def _close(request: Request, session: ShareSession) -> Handling:
     request.share_sessions.close(session.key)
     found = (_shared(request, ref) for ref in session.partitions)
     partitions = [partition for partition in found if partition is not None]
-    yield ReleaseRecords(session.key.group, session.key.member, partitions)
+    group, member = session.key
+    yield ReleaseRecords(group, member, partitions, session.is_last)
 
 
 # -- responses -------------------------------------------------------------------------------------

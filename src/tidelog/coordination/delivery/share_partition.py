@@ -105,6 +105,11 @@ class SharePartition:
     def runs(self) -> tuple[RecordRun, ...]:
         return tuple(self._records)
 
+    @property
+    def has_changes(self) -> bool:
+        """Whether changes wait for a write, or for its end."""
+        return bool(self._queued or self._writing)
+
     def next_fetch_offset(self) -> Offset:
         """The first available record in flight, else the first record that was never delivered."""
         return next((run.first for run in self._records if run.is_available), self._records.end)

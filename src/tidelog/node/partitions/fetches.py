@@ -130,6 +130,10 @@ class Fetches:
         else:
             self._counters.bytes_out += attempt.size
 
+    def sent_to_client(self, size: int) -> None:
+        """Count bytes of records that leave in an answer of another kind."""
+        self._counters.bytes_out += size
+
     def answer_follower_fetches(self, conn: ConnId) -> None:
         """Answer the parked fetches of a follower that has new partitions to fetch."""
         for fetch in list(self._waiting.get(conn, ())):

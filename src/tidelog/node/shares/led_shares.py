@@ -60,6 +60,8 @@ class LedShare:
         self.share: SharePartition | None = None
         """None until the state is loaded."""
         self.is_dropped = False
+        self.is_unused = False
+        """Whether the group has no share session on this node any more."""
         self.opening: list[Callable[[ErrorCode], None]] = []
         """Called when the state is loaded, or could not be loaded."""
         self.waiting: dict[Callable[[], None], None] = {}
@@ -103,6 +105,7 @@ class LedShares:
         key = SharePartitionKey(group, of.topic_id, of.partition.partition)
         led = self._shares.get(key)
         if led is not None and led.leader_epoch == replica.leader.epoch:
+            led.is_unused = False
             return led
         if led is not None:
             self._drop(led, ErrorCode.not_leader_or_follower)
@@ -117,6 +120,21 @@ class LedShares:
     def loaded(self, key: SharePartitionKey) -> LedShare | None:
         led = self._shares.get(key)
         return None if led is None or led.share is None else led
+
+    def sessions_ended(self, group: str) -> None:
+        """Drop the share partitions of a group that has no share session on this node any more.
+
+        The next session loads the state again. It may have changed, because the offsets of a group
+        without members can be altered, and the group can be deleted and created again.
+        """
+        for led in [led for key, led in self._shares.items() if key.group == group]:
+            led.is_unused = True
+            self._drop_if_unused(led)
+
+    def _drop_if_unused(self, led: LedShare) -> None:
+        is_busy = led.share is None or led.opening or led.waiting or led.share.has_changes
+        if led.is_unused and not led.is_dropped and not is_busy:
+            self._drop(led, ErrorCode.not_leader_or_follower)
 
     def image_changed(self, change: ImageChange) -> None:
         if not self._shares or change.new.topics is change.old.topics:
@@ -195,6 +213,7 @@ class LedShares:
             opening, led.opening = led.opening, []
             for ready in opening:
                 ready(ErrorCode.none)
+            self._drop_if_unused(led)
 
         led.share = share
         start = self.log_start(led)
@@ -263,6 +282,7 @@ class LedShares:
             return
         self.flush(led)
         led.wake()
+        self._drop_if_unused(led)
 
     def _set_timer(self, led: LedShare) -> None:
         assert led.share is not None

@@ -9,20 +9,10 @@ from itertools import count
 
 from tidelog.api.records.share_sessions import ShareSession
 from tidelog.coordination.delivery.acknowledgements import AcknowledgementBatch
-from tidelog.coordination.delivery.acquisition import (
-    AcquiredRecords,
-    Acquirer,
-    FetchedBatches,
-    OffsetRange,
-)
+from tidelog.coordination.delivery.acquisition import Acquirer
 from tidelog.coordination.delivery.group_limits import is_read_committed
+from tidelog.coordination.delivery.share_partition import SharePartition
 from tidelog.coordination.share_state.share_records import SharePartitionKey
-from tidelog.model.effects import (
-    AbortedTransaction,
-    FetchBatches,
-    FetchResult,
-    PartitionFetch,
-)
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ConnId, Offset
 from tidelog.model.share_effects import (
@@ -34,22 +24,29 @@ from tidelog.model.share_effects import (
     SharedPartition,
 )
 from tidelog.node.clock import Clock
-from tidelog.node.partitions.fetches import Fetches
+from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.replica import Replica
+from tidelog.node.partitions.rereads import SHORT_READS_PER_TURN, Rereads
 from tidelog.node.requests.parking import PARKED, Parked, Resume
 from tidelog.node.shares.led_shares import LedShare, LedShares
+from tidelog.node.shares.share_reads import ColdReader, ShareReads
 from tidelog.node.timers import Timer
-from tidelog.protocol.records.batch import BatchHeader, iterate
 
 _DONE = RecordsAcknowledged(ErrorCode.none)
 _NOTHING = RecordsAcquired(ErrorCode.none)
+_READS = 8
+"""How often one event reads on, while all records that it finds are of aborted transactions."""
 
 
 class ShareFetches:
-    def __init__(self, clock: Clock, fetches: Fetches, shares: LedShares) -> None:
+    def __init__(
+        self, clock: Clock, partitions: Partitions, reads: ShareReads, shares: LedShares
+    ) -> None:
         self.clock = clock
-        self.fetches = fetches
+        self.partitions = partitions
+        self.reads = reads
         self.shares = shares
+        self.rereads = Rereads(clock, SHORT_READS_PER_TURN)
         self.order = count()
         self.waiting: dict[ConnId, dict[PendingShareFetch, None]] = {}
         """The fetches of each connection that wait."""
@@ -101,6 +98,8 @@ class ShareFetches:
             resume(None)
         for led in held:
             self.shares.release(led, effect.member, done)
+        if effect.is_last:
+            self.shares.sessions_ended(effect.group)
         return PARKED
 
     def connection_lost(self, conn: ConnId, sessions: Iterable[ShareSession]) -> None:
@@ -113,6 +112,8 @@ class ShareFetches:
                 led = self.shares.loaded(key)
                 if led is not None:
                     self.shares.release(led, session.key.member, _ignore)
+            if session.is_last:
+                self.shares.sessions_ended(session.key.group)
 
 
 def _ignore(outcome: RecordsAcknowledged) -> None:
@@ -136,6 +137,8 @@ class PendingShareFetch:
         self._loading = 0
         self._has_timed_out = False
         self._is_over = False
+        self._rounds = 0
+        """How often the fetch has waited for bytes that were not cached."""
         self._timer: Timer | None = None
 
     def begin(self) -> None:
@@ -162,6 +165,8 @@ class PendingShareFetch:
         def loaded(error: ErrorCode) -> None:
             if error is not ErrorCode.none:
                 self._led.pop(partition, None)
+            if error not in (ErrorCode.none, ErrorCode.coordinator_not_available):
+                # Members do not expect the latter: the next fetch tries to load the state again.
                 self._results[partition] = RecordsAcquired(error)
             self._loading -= 1
             self._opened()
@@ -174,7 +179,7 @@ class PendingShareFetch:
             self.wake()
 
     def _listen(self) -> None:
-        partitions = self._owner.fetches.partitions
+        partitions = self._owner.partitions
         for led in self._led.values():
             led.waiting[self.wake] = None
             replica = partitions.get(led.partition)
@@ -192,13 +197,9 @@ class PendingShareFetch:
         return (self,)
 
     def wake(self) -> None:
-        """Read again, and answer if there is something to return or the time is over."""
-        if self._is_over or self._loading > 0:
-            return
-        acquired = self._acquire()
-        has_error = any(result.error is not ErrorCode.none for result in self._results.values())
-        if acquired or has_error or self._has_timed_out:
-            self._answer()
+        """Read again, now or in turn (F97)."""
+        if not self._is_over and self._loading <= 0 and self._owner.rereads.admits(self):
+            self.read_again()
 
     def _time_out(self) -> None:
         self._has_timed_out = True
@@ -213,6 +214,7 @@ class PendingShareFetch:
             waiting.pop(self, None)
             if not waiting:
                 del self._owner.waiting[self._conn]
+        self._owner.rereads.drop(self)
         if self._timer is not None:
             self._timer.cancel()
         for led in self._led.values():
@@ -227,6 +229,20 @@ class PendingShareFetch:
 
     # -- reading -----------------------------------------------------------------------------------
 
+    @property
+    def partitions(self) -> int:
+        """How many partitions the fetch reads."""
+        return len(self._led)
+
+    def read_again(self) -> None:
+        """Read every partition, and answer if there is something to return or the time is over."""
+        if self._is_over or self._loading > 0:
+            return
+        acquired = self._acquire()
+        has_error = any(result.error is not ErrorCode.none for result in self._results.values())
+        if acquired or has_error or self._has_timed_out:
+            self._answer()
+
     def _acquire(self) -> bool:
         effect = self._effect
         records, size = effect.max_records, effect.max_bytes
@@ -236,7 +252,7 @@ class PendingShareFetch:
                 continue
             if records <= 0 or size <= 0 or led.share is None or led.opening:
                 continue
-            result = self._acquire_from(led, records, size)
+            result = self._acquire_from(led, led.share, records, size)
             if result is None:
                 continue
             self._results[partition] = result
@@ -244,80 +260,49 @@ class PendingShareFetch:
             size -= len(result.records or b"")
         return records < effect.max_records
 
-    def _acquire_from(self, led: LedShare, most: int, size: int) -> RecordsAcquired | None:
-        share, shares = led.share, self._owner.shares
-        assert share is not None
-        share.limits = shares.limits_of(led.key.group)
-        start = shares.log_start(led)
-        if start is not None:
-            share.log_start_moved(start)
-        if not share.can_acquire():
+    def _acquire_from(
+        self, led: LedShare, share: SharePartition, most: int, size: int
+    ) -> RecordsAcquired | None:
+        """Acquire records; None if the partition has none for this member now."""
+        for _ in range(_READS):
+            share.limits = self._owner.shares.limits_of(led.key.group)
+            start = self._owner.shares.log_start(led)
+            if start is not None:
+                share.log_start_moved(start)
+            if not share.can_acquire():
+                return None
+            offset = share.next_fetch_offset()
+            result = self._acquire_at(led, share, offset, most, size)
+            if result is not None or share.next_fetch_offset() == offset:
+                return result
+        # All that was read belongs to aborted transactions. Others have their turn first.
+        self._owner.clock.timers.at(self._owner.clock.now + 1, self.wake)
+        return None
+
+    def _acquire_at(
+        self, led: LedShare, share: SharePartition, offset: Offset, most: int, size: int
+    ) -> RecordsAcquired | None:
+        shares, reads, effect = self._owner.shares, self._owner.reads, self._effect
+        committed = is_read_committed(shares.config_of(led.key.group))
+        reader = ColdReader(self._conn, self._cached, self._rounds)
+        read = reads.read(led.partition, offset, size, reader, read_committed=committed)
+        if read is None or read is ErrorCode.offset_out_of_range:
+            # An unclean election has cut the log below the records that were delivered. The next
+            # records have offsets that are in range.
             return None
-        offset = share.next_fetch_offset()
-        found = self._read(led, offset, size)
-        if found.error is not ErrorCode.none:
-            return RecordsAcquired(found.error)
-        if found.records is None:
-            return None
-        file, position, length = found.records
-        data = memoryview(file.read(position, length))
-        headers = list(iterate(data))
-        batches = tuple(OffsetRange(h.base_offset, h.last_offset) for _, h in headers)
-        aborted = _aborted_batches([header for _, header in headers], found.aborted or ())
-        acquirer = Acquirer(
-            self._effect.member, most, self._effect.batch_size, self._effect.is_strict
-        )
-        fetched = FetchedBatches(offset, batches, aborted)
-        acquired = share.acquire(acquirer, fetched, shares.now())
+        if isinstance(read, ErrorCode):
+            return RecordsAcquired(read)
+        acquirer = Acquirer(effect.member, most, effect.batch_size, effect.is_strict)
+        acquired = share.acquire(acquirer, read.fetched, shares.now())
         shares.flush(led)
         if not acquired:
             return None
         ranges = tuple((part.first, part.last, part.delivery_count) for part in acquired)
-        return RecordsAcquired(ErrorCode.none, None, _slice(data, headers, acquired), ranges)
+        data = read.bytes_of(acquired)
+        reads.sent(len(data))
+        return RecordsAcquired(ErrorCode.none, None, data, ranges)
 
-    def _read(self, led: LedShare, offset: Offset, size: int) -> FetchResult:
-        owner = self._owner
-        read = PartitionFetch(led.partition, offset, size)
-        committed = is_read_committed(owner.shares.config_of(led.key.group))
-        effect = FetchBatches([read], 1, size, 0, read_committed=committed)
-        attempt = owner.fetches.partitions.attempt(effect)
-        if attempt.cold:
-            attempt = owner.fetches.waiting_if_evicted(attempt, effect, 0)
-            owner.fetches.read_cold(attempt, self._conn, self.wake)
-        owner.fetches.answering(effect, attempt)
-        return attempt.results[0]
-
-
-def _slice(
-    data: memoryview, headers: list[tuple[int, BatchHeader]], acquired: list[AcquiredRecords]
-) -> bytes:
-    """The bytes of the batches from the first acquired record to the last one."""
-    first, last = acquired[0].first, acquired[-1].last
-    wanted = [
-        (at, at + header.size)
-        for at, header in headers
-        if header.last_offset >= first and header.base_offset <= last
-    ]
-    return bytes(data[wanted[0][0] : wanted[-1][1]]) if wanted else b""
-
-
-def _aborted_batches(
-    headers: list[BatchHeader], aborted: tuple[AbortedTransaction, ...]
-) -> tuple[OffsetRange, ...]:
-    """The batches that belong to aborted transactions.
-
-    A transaction begins at its first offset and ends with the next marker of its producer.
-    """
-    if not aborted:
-        return ()
-    upcoming = sorted(aborted, key=lambda one: one.first_offset)
-    open_producers: set[int] = set()
-    found: list[OffsetRange] = []
-    for header in headers:
-        while upcoming and upcoming[0].first_offset <= header.last_offset:
-            open_producers.add(upcoming.pop(0).producer_id)
-        if header.is_control:
-            open_producers.discard(header.producer_id)
-        elif header.is_transactional and header.producer_id in open_producers:
-            found.append(OffsetRange(header.base_offset, header.last_offset))
-    return tuple(found)
+    def _cached(self) -> None:
+        """Read again, because bytes that were missing are now in the page cache."""
+        self._rounds += 1
+        self.wake()
