@@ -14,10 +14,12 @@ from tests.sim.share_member import (
 )
 from tests.sim.talk import Talk, await_true
 
+from tidelog.coordination.share_state.share_records import SHARE_STATE_TOPIC
 from tidelog.model.errors import ErrorCode
 from tidelog.model.events import Event, FrameReceived, Ran
-from tidelog.model.ids import Millis
+from tidelog.model.ids import Millis, NodeId, TopicPartition
 from tidelog.model.outbound import Outbound
+from tidelog.node.inspection import NodeInspection
 from tidelog.node.node import Node
 from tidelog.sim.clients.workload.share_messages import RELEASE
 from tidelog.sim.machines.cluster import SimCluster
@@ -132,6 +134,37 @@ def test_f94_a_share_fetch_does_not_wait_for_the_disk(seed: int) -> None:
     assert offsets_of(member.fetched())
     assert host.disk.pages_loaded > before
     assert waits.pages == 0
+
+
+def test_records_of_the_share_coordinator_that_are_not_needed_are_removed(seed: int) -> None:
+    cluster = share_cluster(
+        seed,
+        share_coordinator_snapshot_update_records_per_snapshot="3",
+        share_coordinator_state_topic_prune_interval_ms="2000",
+    )
+    written(cluster)
+    member = ShareMember(cluster).join()
+    for _ in range(RECORDS - 1):
+        assert member.acknowledge(member.fetched(most=1)) is ErrorCode.none
+    cluster.world.run(5_000)
+    node = coordinator_of(cluster)
+    starts = [_log_start(cluster, host.id) for host in cluster.up]
+    assert len(set(starts)) == 1
+    assert starts[0] > 0
+
+    cluster.hosts[node].kill()
+    coordinator_of(cluster, node)
+    member.connect()
+
+    assert offsets_of(member.fetched()) == [RECORDS - 1]
+
+
+def _log_start(cluster: SimCluster, node: NodeId) -> int:
+    live = cluster.hosts[node].node
+    assert live is not None
+    replica = NodeInspection(live).replica(TopicPartition(SHARE_STATE_TOPIC, 0))
+    assert replica is not None
+    return replica.log.log_start_offset
 
 
 class DiskWaits:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tidelog.config import reasons
 from tidelog.config.checks import at_least, one_of
-from tidelog.config.key import ENFORCED, ConfigKey, ConfigScope, Support, int32, string
+from tidelog.config.key import ENFORCED, ConfigKey, ConfigScope, Support, boolean, int32, string
 
 _KEYS: Mapping[Support, tuple[ConfigKey, ...]] = {
     ENFORCED: (
@@ -27,9 +27,19 @@ _KEYS: Mapping[Support, tuple[ConfigKey, ...]] = {
             "The session timeout of a member of a consumer group.",
             at_least(1),
         ),
-    ),
-    reasons.SHARE_GROUPS: (
+        int32(
+            "share.assignment.interval.ms",
+            1000,
+            "The shortest time between two assignments of a share group.",
+            at_least(0),
+        ),
         string("share.auto.offset.reset", "latest", "The offset at which a share group starts."),
+        int32(
+            "share.delivery.count.limit",
+            5,
+            "How often a record is delivered to a share group at most.",
+            at_least(2),
+        ),
         int32(
             "share.heartbeat.interval.ms",
             5000,
@@ -43,16 +53,34 @@ _KEYS: Mapping[Support, tuple[ConfigKey, ...]] = {
             one_of("read_committed", "read_uncommitted"),
         ),
         int32(
+            "share.partition.max.record.locks",
+            2000,
+            "How many records of a partition a share group holds at most.",
+            at_least(100),
+        ),
+        int32(
             "share.record.lock.duration.ms",
             30000,
             "How long a member of a share group holds a record.",
             at_least(1000),
+        ),
+        boolean(
+            "share.renew.acknowledge.enable",
+            True,
+            "Whether members of a share group may renew their locks on records.",
         ),
         int32(
             "share.session.timeout.ms",
             45000,
             "The session timeout of a member of a share group.",
             at_least(1),
+        ),
+    ),
+    reasons.ASSIGNORS_AT_ONCE: (
+        boolean(
+            "share.assignor.offload.enable",
+            True,
+            "Whether the assignment of a share group is computed by another thread.",
         ),
     ),
     reasons.STREAMS_GROUPS: (

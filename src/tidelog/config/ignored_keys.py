@@ -29,11 +29,13 @@ _NAMES: Mapping[Support, str] = {
         num.network.threads
         num.recovery.threads.per.data.dir
         num.replica.alter.log.dirs.threads
+        share.coordinator.threads
     """,
     reasons.PURGATORIES: """
         delete.records.purgatory.purge.interval.requests
         fetch.purgatory.purge.interval.requests
         producer.purgatory.purge.interval.requests
+        share.fetch.purgatory.purge.interval.requests
     """,
     reasons.METRICS: """
         kafka.metrics.polling.interval.secs
@@ -46,8 +48,11 @@ _NAMES: Mapping[Support, str] = {
     reasons.BATCHING: """
         group.coordinator.append.linger.ms
         group.coordinator.cached.buffer.max.bytes
+        share.coordinator.append.linger.ms
+        share.coordinator.cached.buffer.max.bytes
     """,
     reasons.LOADING: """
+        share.coordinator.load.buffer.size
         transaction.state.log.load.buffer.size
     """,
     reasons.SOCKET_BUFFERS: """
@@ -115,20 +120,16 @@ _NAMES: Mapping[Support, str] = {
         remote.log.storage.manager.impl.prefix
         remote.log.storage.system.enable
     """,
-    reasons.SHARE_GROUPS: """
+    reasons.COMPRESSED_OFFSETS: """
+        share.coordinator.state.topic.compression.codec
+    """,
+    reasons.SHARE_ASSIGNMENTS: """
         group.share.assignors
+    """,
+    reasons.SHARE_STATE: """
         group.share.enable
         group.share.initialize.retry.interval.ms
-        group.share.max.assignment.interval.ms
-        group.share.min.assignment.interval.ms
         group.share.persister.class.name
-        share.coordinator.append.linger.ms
-        share.coordinator.cached.buffer.max.bytes
-        share.coordinator.load.buffer.size
-        share.coordinator.state.topic.compression.codec
-        share.coordinator.state.topic.prune.interval.ms
-        share.coordinator.threads
-        share.fetch.purgatory.purge.interval.requests
     """,
     reasons.STREAMS_GROUPS: """
         group.streams.assignment.interval.ms

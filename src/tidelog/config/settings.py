@@ -141,6 +141,8 @@ class BrokerSettings:
     group_share_assignment_interval_ms: int
     group_share_max_size: int
     group_share_max_share_sessions: int
+    group_share_min_assignment_interval_ms: int
+    group_share_max_assignment_interval_ms: int
     group_share_record_lock_duration_ms: int
     group_share_min_record_lock_duration_ms: int
     group_share_max_record_lock_duration_ms: int
@@ -156,6 +158,7 @@ class BrokerSettings:
     share_coordinator_state_topic_segment_bytes: int
     share_coordinator_snapshot_update_records_per_snapshot: int
     share_coordinator_cold_partition_snapshot_interval_ms: int
+    share_coordinator_state_topic_prune_interval_ms: int
     share_coordinator_write_timeout_ms: int
 
     # Connections and fetch requests

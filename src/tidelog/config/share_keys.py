@@ -47,6 +47,18 @@ SHARE_KEYS = (
         at_least(0),
     ),
     int32(
+        "group.share.min.assignment.interval.ms",
+        0,
+        "The lower limit of the group key share.assignment.interval.ms.",
+        at_least(0),
+    ),
+    int32(
+        "group.share.max.assignment.interval.ms",
+        15000,
+        "The upper limit of the group key share.assignment.interval.ms.",
+        at_least(0),
+    ),
+    int32(
         "group.share.max.size",
         200,
         "The maximum number of members of a share group.",
@@ -134,6 +146,12 @@ SHARE_KEYS = (
         "share.coordinator.state.topic.segment.bytes",
         104857600,
         "The segment.bytes of __share_group_state.",
+        at_least(1),
+    ),
+    int32(
+        "share.coordinator.state.topic.prune.interval.ms",
+        300000,
+        "How often records that are no longer needed are removed from __share_group_state.",
         at_least(1),
     ),
     int32(

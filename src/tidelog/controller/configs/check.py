@@ -193,6 +193,35 @@ def _is_matching_pattern(pattern: str) -> bool:
     return True
 
 
+def _share_limits(settings: BrokerSettings) -> dict[str, tuple[int, int]]:
+    return {
+        "share.assignment.interval.ms": (
+            settings.group_share_min_assignment_interval_ms,
+            settings.group_share_max_assignment_interval_ms,
+        ),
+        "share.heartbeat.interval.ms": (
+            settings.group_share_min_heartbeat_interval_ms,
+            settings.group_share_max_heartbeat_interval_ms,
+        ),
+        "share.session.timeout.ms": (
+            settings.group_share_min_session_timeout_ms,
+            settings.group_share_max_session_timeout_ms,
+        ),
+        "share.record.lock.duration.ms": (
+            settings.group_share_min_record_lock_duration_ms,
+            settings.group_share_max_record_lock_duration_ms,
+        ),
+        "share.delivery.count.limit": (
+            settings.group_share_min_delivery_count_limit,
+            settings.group_share_max_delivery_count_limit,
+        ),
+        "share.partition.max.record.locks": (
+            settings.group_share_min_partition_max_record_locks,
+            settings.group_share_max_partition_max_record_locks,
+        ),
+    }
+
+
 def _check_group(settings: BrokerSettings, configs: Mapping[str, str]) -> Refusal | None:
     for name in configs:
         if name not in GROUP_KEYS:
@@ -214,6 +243,7 @@ def _check_group(settings: BrokerSettings, configs: Mapping[str, str]) -> Refusa
             settings.group_consumer_min_session_timeout_ms,
             settings.group_consumer_max_session_timeout_ms,
         ),
+        **_share_limits(settings),
     }
     for name, (lowest, highest) in limits.items():
         value = values.get(name)

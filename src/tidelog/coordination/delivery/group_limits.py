@@ -32,6 +32,7 @@ def delivery_limits(settings: BrokerSettings, own: Mapping[str, str]) -> Deliver
             settings.group_share_min_partition_max_record_locks,
             settings.group_share_max_partition_max_record_locks,
         ),
+        own.get("share.renew.acknowledge.enable", "true").lower() == "true",
     )
 
 

@@ -40,6 +40,8 @@ class DeliveryLimits:
     record_lock_duration_ms: int
     delivery_attempt_limit: int
     max_record_locks: int
+    may_renew: bool = True
+    """Whether members may renew their locks."""
 
 
 class AcknowledgementError(NamedTuple):
@@ -202,6 +204,8 @@ class SharePartition:
                     raise _Refused(ErrorCode.invalid_record_state, _IN_PROGRESS)
                 if run.member != member:
                     raise _Refused(ErrorCode.invalid_record_state, _NOT_OWNER)
+                if kind is AcknowledgeType.RENEW and not self.limits.may_renew:
+                    raise _Refused(ErrorCode.invalid_record_state, _NO_RENEWAL)
                 if kind is AcknowledgeType.RENEW:
                     run.deadline = now + self.limits.record_lock_duration_ms
                 else:
@@ -296,4 +300,5 @@ _NOT_ACQUIRED = "The batch cannot be acknowledged. The batch is not in the acqui
 _IN_PROGRESS = (
     "The record state is invalid. The acknowledgement of delivery could not be completed."
 )
+_NO_RENEWAL = "Renewing acquisition locks is not enabled for the group."
 _NOT_OWNER = "Member is not the owner of batch record"

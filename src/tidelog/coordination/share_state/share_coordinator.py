@@ -5,7 +5,7 @@ so a write of an earlier leader is fenced from then on. The start offset of a sh
 back only when its state is initialised again with a higher state epoch.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from kio.schema.read_share_group_state.v0 import response as read_response
@@ -63,10 +63,22 @@ class SnapshotSettings(NamedTuple):
     updates_per_snapshot: int
     cold_interval_ms: Millis
     """The age at which a share partition without writes gets a new snapshot."""
+    prune_interval_ms: Millis
+    """How often the records that no snapshot needs are determined."""
 
 
 class _ColdCheck(NamedTuple):
     due: Millis
+
+
+class _PruneCheck(NamedTuple):
+    due: Millis
+
+
+class _Needed(NamedTuple):
+    """The first offset that a new coordinator needs to load its state."""
+
+    offset: Offset
 
 
 class ShareCoordinator(CoordinatorMachine[ShareStateRecord]):
@@ -74,6 +86,9 @@ class ShareCoordinator(CoordinatorMachine[ShareStateRecord]):
         self._settings = settings
         self.states = ShareStates()
         self._next_cold_check: Millis | None = None
+        self._next_prune_check: Millis | None = None
+        self.first_needed: Offset = 0
+        """Records below this offset are not needed, whatever a failover takes back."""
 
     # -- records -----------------------------------------------------------------------------------
 
@@ -87,8 +102,15 @@ class ShareCoordinator(CoordinatorMachine[ShareStateRecord]):
         self.states.replay(record, origin.offset)
 
     def apply(self, change: Any) -> None:
-        assert isinstance(change, _ColdCheck)
-        self._next_cold_check = change.due
+        match change:
+            case _ColdCheck(due):
+                self._next_cold_check = due
+            case _PruneCheck(due):
+                self._next_prune_check = due
+            case _Needed(offset):
+                self.first_needed = max(self.first_needed, offset)
+            case _:
+                super().apply(change)
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -254,29 +276,46 @@ class ShareCoordinator(CoordinatorMachine[ShareStateRecord]):
     # -- time and metadata -------------------------------------------------------------------------
 
     def loaded(self, at: Instant) -> Iterator[ShareDecision]:
-        yield ShareDecision(changes=(self._cold_check(at),))
+        # A topic may have been deleted while this partition had no coordinator.
+        yield from self._forget_topics(at)
+        yield ShareDecision(changes=(self._cold_check(at), self._prune_check(at)))
 
     def image_changed(self, old: ClusterImage, at: Instant) -> Iterator[ShareDecision]:
+        if at.image.topic_names is not old.topic_names:
+            yield from self._forget_topics(at)
+
+    def _forget_topics(self, at: Instant) -> Iterator[ShareDecision]:
         """Delete the state of topics that were deleted."""
-        if at.image.topic_names is old.topic_names:
-            return
         for key in self.states.keys_of_missing_topics(at.image):
             yield ShareDecision((ShareStateRecord(key, None),))
 
     def tick(self, at: Instant) -> Iterator[ShareDecision]:
         """Write snapshots of share partitions without writes, so that old records can go."""
-        if self._next_cold_check is None or self._next_cold_check > at.now:
-            return
-        for key, known in self.states.cold(at.wall - self._settings.cold_interval_ms):
-            snapshot = known.snapshot(known.snapshot_epoch + 1, at.wall)
-            yield ShareDecision((ShareStateRecord(key, snapshot),))
-        yield ShareDecision(changes=(self._cold_check(at),))
+        if self._next_cold_check is not None and self._next_cold_check <= at.now:
+            for key, known in self.states.cold(at.wall - self._settings.cold_interval_ms):
+                snapshot = known.snapshot(known.snapshot_epoch + 1, at.wall)
+                yield ShareDecision((ShareStateRecord(key, snapshot),))
+            yield ShareDecision(changes=(self._cold_check(at),))
+        if self._next_prune_check is not None and self._next_prune_check <= at.now:
+            needed = self.states.first_needed_offset()
+            # A snapshot that is not committed may be taken back. The earlier one is needed then.
+            then = None if needed is None else _Needed(needed)
+            yield ShareDecision(changes=(self._prune_check(at),), then=then)
+
+    def settled(self, then: Hashable, error: ErrorCode, at: Instant) -> Iterator[ShareDecision]:
+        assert isinstance(then, _Needed)
+        if error is ErrorCode.none:
+            yield ShareDecision(changes=(then,))
 
     def next_deadline(self) -> Millis | None:
-        return self._next_cold_check
+        deadlines = (self._next_cold_check, self._next_prune_check)
+        return min((one for one in deadlines if one is not None), default=None)
 
     def _cold_check(self, at: Instant) -> _ColdCheck:
         return _ColdCheck(at.now + self._settings.cold_interval_ms)
+
+    def _prune_check(self, at: Instant) -> _PruneCheck:
+        return _PruneCheck(at.now + self._settings.prune_interval_ms)
 
 
 def refuse_state_request(request: CoordinatorRequest, error: ErrorCode) -> Any:

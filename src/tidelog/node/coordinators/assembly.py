@@ -6,7 +6,6 @@ from tidelog.config.settings import BrokerSettings
 from tidelog.coordination.groups.machine import GroupMachine, refuse_group_request
 from tidelog.coordination.groups.shard_state import GroupShardState
 from tidelog.coordination.share_state.share_coordinator import (
-    ShareCoordinator,
     SnapshotSettings,
     refuse_state_request,
 )
@@ -16,6 +15,7 @@ from tidelog.node.coordinators.consumer_group_settings import consumer_group_set
 from tidelog.node.coordinators.coordinators import Coordinators
 from tidelog.node.coordinators.outgoing import OutgoingRequests
 from tidelog.node.coordinators.shards import CoordinatorKind, CoordinatorShards, ShardHost
+from tidelog.node.coordinators.share_coordinators import ShareCoordinators
 from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.requests.authorizing import authorizer_settings
@@ -56,10 +56,12 @@ def _shares(basics: Basics) -> CoordinatorKind:
     snapshots = SnapshotSettings(
         settings.share_coordinator_snapshot_update_records_per_snapshot,
         settings.share_coordinator_cold_partition_snapshot_interval_ms,
+        settings.share_coordinator_state_topic_prune_interval_ms,
     )
+    failed = basics.failed_directories.partition_failed
     return CoordinatorKind(
         SHARE_GROUP_STATE,
-        lambda _: ShareCoordinator(snapshots),
+        ShareCoordinators(snapshots, basics.clock, failed).new_machine,
         refuse_state_request,
         settings.share_coordinator_write_timeout_ms,
     )
@@ -72,6 +74,10 @@ def _share_settings(settings: BrokerSettings) -> ShareGroupSettings:
         assignment_interval_ms=settings.group_share_assignment_interval_ms,
         max_size=settings.group_share_max_size,
         limits={
+            "share.assignment.interval.ms": (
+                settings.group_share_min_assignment_interval_ms,
+                settings.group_share_max_assignment_interval_ms,
+            ),
             "share.session.timeout.ms": (
                 settings.group_share_min_session_timeout_ms,
                 settings.group_share_max_session_timeout_ms,

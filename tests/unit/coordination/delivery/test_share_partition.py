@@ -367,3 +367,12 @@ def test_renewal_is_a_type_only_where_the_request_announces_it() -> None:
 
     assert form_error(batches, may_renew=False)
     assert form_error(batches, may_renew=True) is None
+
+
+def test_a_group_may_forbid_the_renewal_of_locks() -> None:
+    share = partition()
+    share.acquire(member("a"), fetched((0, 9)), 0)
+    share.limits.may_renew = False
+
+    assert acknowledge(share, "a", 0, 9, RENEW) is ErrorCode.invalid_record_state
+    assert acknowledge(share, "a", 0, 9, ACCEPT) is ErrorCode.none

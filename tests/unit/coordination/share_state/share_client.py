@@ -25,7 +25,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset
 
 TOPIC = UUID(int=7)
-SETTINGS = SnapshotSettings(updates_per_snapshot=3, cold_interval_ms=1_000)
+SETTINGS = SnapshotSettings(updates_per_snapshot=3, cold_interval_ms=1_000, prune_interval_ms=700)
 
 
 def image_of(*topics: UUID) -> ClusterImage:
@@ -97,6 +97,17 @@ class ShareStateClient:
         return StoredState(result.start_offset, result.state_epoch, batches)
 
     def write(self, change: StateWrite) -> ErrorCode:
+        return ErrorCode(self._result(self._write_request(change)).error_code)
+
+    def write_uncommitted(self, change: StateWrite, times: int) -> None:
+        """Write without a commit."""
+        for _ in range(times):
+            self._tickets += 1
+            message, client = self._write_request(change), ClientInfo("broker-1", "host")
+            request = CoordinatorRequest(message, 0, client, self._tickets)
+            self._take(self.shard.handle(request, self.at))
+
+    def _write_request(self, change: StateWrite) -> Any:
         data = write.PartitionData(
             partition=0,
             state_epoch=change.state_epoch,
@@ -114,8 +125,7 @@ class ShareStateClient:
             ),
         )
         topics = (write.WriteStateData(topic_id=TOPIC, partitions=(data,)),)
-        request = write.WriteShareGroupStateRequest(group_id="g", topics=topics)
-        return ErrorCode(self._result(request).error_code)
+        return write.WriteShareGroupStateRequest(group_id="g", topics=topics)
 
     def delete(self) -> ErrorCode:
         topics = (

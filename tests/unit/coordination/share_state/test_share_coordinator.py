@@ -125,6 +125,33 @@ def test_the_state_of_a_deleted_topic_is_deleted(shares: ShareStateClient) -> No
     assert not len(shares.machine.states)
 
 
+def test_the_state_of_a_topic_that_was_deleted_meanwhile_is_deleted(
+    shares: ShareStateClient,
+) -> None:
+    shares.initialize(0)
+    shares.image = image_of(UUID(int=8))
+
+    shares.fail_over()
+
+    assert last_record(shares).value is None
+
+
+def test_records_before_the_oldest_committed_snapshot_are_not_needed(
+    shares: ShareStateClient,
+) -> None:
+    shares.initialize(0)
+    for start in range(4):
+        shares.write(change(start))
+    shares.wait(700)
+    assert shares.machine.first_needed == shares.machine.states.first_needed_offset() == 4
+
+    shares.write_uncommitted(change(5), times=4)
+    shares.now += 700
+    shares.shard.tick(shares.at)
+    assert shares.machine.states.first_needed_offset() == 8
+    assert shares.machine.first_needed == 4, "a failover may take the new snapshot back"
+
+
 @pytest.mark.parametrize(
     ("topic", "partition", "error"),
     [

@@ -237,11 +237,18 @@ class ShareGroups(GroupKind):
     def _intent(
         self, message: Any, group: ShareGroup, image: ClusterImage
     ) -> tuple[GroupRecord, ...]:
-        """The record that an operation writes before it changes the share coordinator."""
+        """The record that an operation writes before it changes the share coordinator.
+
+        Share partitions with state stay initialised, whatever becomes of the operation. If it
+        fails half-way, the next heartbeat must not initialise them again, without their offsets.
+        """
         if not isinstance(message, offsets.AlterOffsets):
             return ()
         asked = offsets.asked_shares(message, group, image)
         shares = frozenset(one.share for one in asked if one.share is not None)
+        shares -= group.shares.initialized
+        if not shares:
+            return ()
         changed = initialization.with_initializing(group, shares, image)
         return (changed.record(group.group_id),)
 

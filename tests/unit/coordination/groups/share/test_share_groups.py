@@ -1,6 +1,7 @@
 """The members of share groups: heartbeats, epochs, assignments, sessions."""
 
 import pytest
+from kio.schema.alter_share_group_offsets.v0 import request as alter
 from tests.unit.coordination.groups.share.share_members import (
     ShareGroupShard,
     image_of,
@@ -172,3 +173,20 @@ def test_tombstones_remove_the_group(shard: ShareGroupShard) -> None:
     shard.fail_over()
 
     assert shard.machine.directory == {}
+
+
+def test_an_alteration_that_fails_does_not_reset_a_share_partition(shard: ShareGroupShard) -> None:
+    shard.join("a", "t")
+    shard.heartbeat("a", -1)
+    shard.initializes = False
+    partition = alter.AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=7)
+    topic = alter.AlterShareGroupOffsetsRequestTopic(topic_name="t", partitions=(partition,))
+    answer = shard.ask(alter.AlterShareGroupOffsetsRequest(group_id="g", topics=(topic,)))
+    assert answer.responses[0].partitions[0].error_code is not ErrorCode.none
+    shard.initializes = True
+    shard.asked.clear()
+
+    shard.join("a", "t")
+
+    assert not shard.asked, "the state would start at share.auto.offset.reset"
+    assert shard.assigned("a") == [("t", 0), ("t", 1)]
