@@ -94,6 +94,57 @@ def test_table_topics_are_kept_in_this_format(
     assert (state["rows"], state["quarantined"], state["error"]) == (2, 2, "")
 
 
+def test_a_directory_has_tables_of_both_formats(
+    spark: SparkSession,
+    cluster: Cluster,
+    topic: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each topic has its format; all jobs find it; a changed setting is refused for that topic."""
+    cold, warm = f"{topic}-cold", f"{topic}-warm"
+    for name in (cold, warm):
+        records.create(cluster.bootstrap, name, partitions=1, copies=1)
+        records.produce(cluster.bootstrap, name, ['{"id":1}', "{"])
+    file = tmp_path / "tables.toml"
+    file.write_text(f'["{cold}"]\nformat = "iceberg"\n["{warm}"]\n')
+    out = tmp_path / "lake"
+    chosen = run.TablesSettings(
+        bootstrap_server=cluster.bootstrap,
+        out=str(out),
+        tables_file=str(file),
+        once=True,
+        group="",
+        compact_every=1,
+    )
+    run.run(spark, chosen)
+    assert rows(spark, out, f"tables/{cold}", "value.id", kind=KIND) == [(1,)]
+    assert rows(spark, out, f"tables/{warm}", "value.id") == [(1,)]
+    assert rows(spark, out, "quarantine", "topic", "offset") == [(cold, 1), (warm, 1)]
+
+    # The setting changes, and the topic waits for it to change back. The other topic continues.
+    file.write_text(f'["{cold}"]\n["{warm}"]\n')
+    for name in (cold, warm):
+        records.produce(cluster.bootstrap, name, ['{"id":2}'])
+    with pytest.raises(JobFailed, match=f"1 of 2 tables have failed: {cold}"):
+        run.run(spark, chosen)
+    state = json.loads((out / "_tables.json").read_text())["tables"]
+    assert "is of format iceberg, and its topic now asks for delta" in state[cold]["error"]
+    assert (state[cold]["rows"], state[warm]["rows"]) == (1, 2)
+    file.write_text(f'["{cold}"]\nformat = "iceberg"\n["{warm}"]\n')
+    run.run(spark, chosen)
+
+    where = {"out": str(out)}
+    replay.run(spark, replay.ReplaySettings(**where, value_format="json", max_depth=3))
+    maintain.run(spark, maintain.MaintainSettings(**where))
+    said = capsys.readouterr().out
+    assert f"{cold}: 0 replayed, 1 still in quarantine" in said
+    assert f"{warm}: 0 rows expired" in said
+    both = f"SELECT sum(value.id) FROM (SELECT * FROM `{cold}` UNION ALL SELECT * FROM `{warm}`)"
+    query.run(spark, query.QuerySettings(**where, sql=both))
+    assert capsys.readouterr().out == "6\n"
+
+
 def test_rows_expire_files_are_merged_and_old_ones_removed(
     spark: SparkSession, tmp_path: Path
 ) -> None:

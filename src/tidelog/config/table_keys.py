@@ -21,6 +21,12 @@ _KEYS = (
         "table is not partitioned.",
     ),
     string(
+        "tidelog.table.format",
+        "delta",
+        "The format of the table. If the key is not set, `tables run --format` chooses the format.",
+        one_of("delta", "iceberg"),
+    ),
+    string(
         "tidelog.table.mode",
         "append",
         "Whether the table has a row per record (`append`), a row per key (`upsert`), or each "

@@ -66,6 +66,8 @@ class Part(NamedTuple):
     records: DataFrame
     spans: list[Span]
     batch: Batch
+    tables: Tables
+    """The tables of the topic's format."""
     unreadable: DataFrame | None = None
     """Quarantine rows for the records that Spark cannot read."""
 
@@ -78,7 +80,9 @@ class Part(NamedTuple):
 class QueryRun:
     """The state kept between the batches of one run of the query."""
 
+    spark: SparkSession
     tables: Tables
+    """The tables of the job's format. The quarantine has this format."""
     checkpoint: Checkpoint
     identities: Identities
     query_id: str
@@ -88,6 +92,16 @@ class QueryRun:
     """For each topic and partition, the offset after the last row in its table or in quarantine."""
     clustered: set[str] = field(default_factory=set)
     """The tables that are known to have the chosen clustering."""
+    others: dict[str, Tables] = field(default_factory=dict)
+    """The tables of the formats that topics have chosen."""
+
+    def tables_for(self, plan: Plan) -> Tables:
+        """The tables of the format that a topic has."""
+        if plan.format == self.tables.format:
+            return self.tables
+        if plan.format not in self.others:
+            self.others[plan.format] = FORMATS[plan.format](self.spark, plan.out)
+        return self.others[plan.format]
 
 
 class Ingestion:
@@ -137,7 +151,8 @@ class Ingestion:
                 of_topic = records.where(f.col("topic") == topic) if len(covered) > 1 else records
                 decoder = batch._replace(decoder=decoder_of(plan))
                 at = destination_of(plan, topic)
-                self._write_part(run, Part(at, of_topic, found, decoder))
+                tables = run.tables_for(plan)
+                self._write_part(run, Part(at, of_topic, found, decoder, tables))
         finally:
             if is_reread:
                 records.unpersist()
@@ -182,12 +197,13 @@ class Ingestion:
         tables = FORMATS[self._plan.format](spark, self._plan.out)
         checkpoint = Checkpoint(spark, self._plan.checkpoint)
         identities = Identities(tables, Topics(self._plan.kafka), self._plan.table)
-        return QueryRun(tables, checkpoint, identities, checkpoint.query_id())
+        return QueryRun(spark, tables, checkpoint, identities, checkpoint.query_id())
 
-    def _columns_of(self, run: QueryRun, topic: str) -> ValueColumns:
-        owner = topic if topic in self._plans else ""
+    def _columns_of(self, run: QueryRun, part: Part) -> ValueColumns:
+        owner = part.topic if part.topic in self._plans else ""
         if owner not in run.columns:
-            run.columns[owner] = ValueColumns(self._plan_of(topic), run.tables)
+            plan = self._plan_of(part.topic)
+            run.columns[owner] = ValueColumns(plan, part.tables, run.tables)
         return run.columns[owner]
 
     def _write_part(self, run: QueryRun, part: Part) -> None:
@@ -238,14 +254,13 @@ class Ingestion:
             self._append(run, part, plan)
         else:
             self._apply(run, part, plan)
-        if plan.layout.cluster_by and part.at.table not in run.clustered:
-            tables = _changing(run)
-            if tables.cluster(part.at.table, plan.layout.cluster_by):
-                run.clustered.add(part.at.table)
+        name, columns = part.at.table, plan.layout.cluster_by
+        if columns and name not in run.clustered and _changing(part.tables).cluster(name, columns):
+            run.clustered.add(name)
 
     def _append(self, run: QueryRun, part: Part, plan: Plan) -> None:
         """Add a row for each of these records."""
-        at, columns = part.at, self._columns_of(run, part.topic)
+        at, columns = part.at, self._columns_of(run, part)
         value, existing = columns.prepare(at, part.records, part.batch)
         rows = table_rows(decoded(part.records, plan.key, value, also=at.topic_column))
         old = None
@@ -257,13 +272,13 @@ class Ingestion:
             check_columns(part.topic, existing.schema, rows.schema)
             if self._overlaps(run, part, existing):
                 may_be_written = True
-                before = run.tables.not_of(at.of_topic(existing), part.batch)
+                before = part.tables.not_of(at.of_topic(existing), part.batch)
                 old = before.where(within(part.spans))
                 rows = unseen(rows, old)
         if may_be_written and (bad := self._in_quarantine(run, part)) is not None:
             rows = unseen(rows, bad)
         layout = plan.layout if existing is None else Layout()
-        written = run.tables.append(at.table, rows, part.batch, at.part, layout)
+        written = part.tables.append(at.table, rows, part.batch, at.part, layout)
         self.rows += written
         ends = run.ends.setdefault(part.topic, {})
         for span in part.spans:
@@ -275,13 +290,13 @@ class Ingestion:
 
     def _apply(self, run: QueryRun, part: Part, plan: Plan) -> None:
         """Apply these records to the rows of their keys."""
-        columns = self._columns_of(run, part.topic)
+        columns = self._columns_of(run, part)
         value, existing = columns.prepare(part.at, part.records, part.batch)
         also = part.at.topic_column
         examined = decoded(with_deletes(part.records), key_of(plan), value, also)
         if (bad := self._quarantined_before(run, part)) is not None:
             examined = unseen(examined, bad)
-        applied = keyed.apply(_changing(run), target_of(plan, part.at), existing, examined)
+        applied = keyed.apply(_changing(part.tables), target_of(plan, part.at), existing, examined)
         self.rows += applied.changed
         if applied.refused or part.unreadable is not None:
             moved = replayed.of_topic(run.tables, part.topic, part.spans)
@@ -329,10 +344,10 @@ class Ingestion:
         return _begin_before(run.ends[part.topic], part.spans)
 
 
-def _changing(run: QueryRun) -> ChangingTables:
+def _changing(tables: Tables) -> ChangingTables:
     """The tables, whose rows can change. The settings allow no other format at this point."""
-    assert isinstance(run.tables, ChangingTables)
-    return run.tables
+    assert isinstance(tables, ChangingTables)
+    return tables
 
 
 def _ends(rows: DataFrame) -> dict[int, int]:

@@ -21,6 +21,7 @@ from tidelog_pipelines.sinks.destinations import shown
 from tidelog_pipelines.sinks.formats import CHANGING, ICEBERG
 from tidelog_pipelines.sinks.identities import destinations
 from tidelog_pipelines.sinks.quarantine import QUARANTINE
+from tidelog_pipelines.sinks.stored_formats import StoredFormats, needs_iceberg
 from tidelog_pipelines.sinks.tables import ChangingTables, Compaction
 
 ABOUT = """\
@@ -104,7 +105,8 @@ def parsed(arguments: list[str]) -> MaintainSettings:
 def maintain(settings: MaintainSettings) -> int:
     """Run the job in its own session."""
     require_directory(settings.out)
-    spark = spark_session(settings, "maintain", iceberg=settings.format == ICEBERG)
+    iceberg = settings.format == ICEBERG or needs_iceberg(located(settings.out))
+    spark = spark_session(settings, "maintain", iceberg=iceberg)
     try:
         run(spark, settings)
     finally:
@@ -117,17 +119,16 @@ def run(spark: SparkSession, settings: MaintainSettings) -> None:
     require_directory(settings.out)
     for key, value in pairs(settings.conf, "--conf").items():
         spark.conf.set(key, value)
-    tables = CHANGING[settings.format](spark, located(settings.out))
-    tables.require()
+    tables = StoredFormats(spark, located(settings.out), settings.format)
     for name in _names(tables, settings):
         with turn(located(settings.out)):
-            print(_maintained(tables, name, settings).sentence(), flush=True)
+            print(_maintained(tables.of(name), name, settings).sentence(), flush=True)
 
 
-def _names(tables: ChangingTables, settings: MaintainSettings) -> Iterator[str]:
-    known = destinations(tables)
+def _names(tables: StoredFormats, settings: MaintainSettings) -> Iterator[str]:
+    known = destinations(tables.own)
     if known is None:
-        raise JobFailed(f"there are no tables of format {tables.format} in {settings.out}.")
+        raise JobFailed(f"there are no tables of format {settings.format} in {settings.out}.")
     chosen = list(filter(None, settings.topics.split(",")))
     if missing := [topic for topic in chosen if topic not in known]:
         raise JobFailed(
@@ -137,7 +138,7 @@ def _names(tables: ChangingTables, settings: MaintainSettings) -> Iterator[str]:
     names = list(dict.fromkeys(known[topic].table for topic in chosen or known))
     names += [deletes.name_of(topic) for topic in chosen or known]
     for name in names if chosen else [*names, QUARANTINE]:
-        if tables.rows(name) is not None:
+        if tables.of(name).rows(name) is not None:
             yield name
 
 

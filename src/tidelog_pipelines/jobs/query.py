@@ -13,10 +13,11 @@ from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import SparkSettings, has_scheme, located, parse, setting
 from tidelog_pipelines.sinks.destinations import view_of
-from tidelog_pipelines.sinks.formats import FORMATS, ICEBERG
+from tidelog_pipelines.sinks.formats import CHANGING, FORMATS, ICEBERG
 from tidelog_pipelines.sinks.identities import destinations
 from tidelog_pipelines.sinks.quarantine import QUARANTINE
-from tidelog_pipelines.sinks.tables import in_catalog
+from tidelog_pipelines.sinks.stored_formats import needs_iceberg, stored_format
+from tidelog_pipelines.sinks.tables import Tables, in_catalog
 
 ABOUT = """\
 Query the tables of an --out directory. Each topic is a table of its name (in backquotes, if it has
@@ -52,7 +53,7 @@ def query(settings: QuerySettings) -> int:
     spark = spark_session(
         settings,
         "query",
-        iceberg=settings.format == ICEBERG,
+        iceberg=settings.format == ICEBERG or needs_iceberg(located(settings.out)),
         is_short=size is not None and size <= SMALL_BYTES,
     )
     try:
@@ -105,9 +106,17 @@ def answer(spark: SparkSession, settings: QuerySettings) -> DataFrame:
     # Spark reads the log of each table. A statement such as SHOW TABLES names none and needs all.
     named = {name: path for name, path in names.items() if name in settings.sql} or names
     for name, path in named.items():
-        if (rows := tables.rows(path)) is not None:
+        if (rows := _stored(spark, settings, path, tables).rows(path)) is not None:
             rows.createOrReplaceTempView(f"`{name}`")
     return spark.sql(settings.sql)
+
+
+def _stored(spark: SparkSession, settings: QuerySettings, name: str, tables: Tables) -> Tables:
+    """The tables of the format in which a table is stored; `tables run` may mix formats."""
+    directory = located(settings.out)
+    is_mixed = settings.format in CHANGING and in_catalog(name) is None
+    found = stored_format(spark, f"{directory}/{name}") if is_mixed else None
+    return tables if found in (None, settings.format) else CHANGING[found](spark, directory)
 
 
 if __name__ == "__main__":

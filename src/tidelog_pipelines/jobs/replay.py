@@ -17,6 +17,7 @@ from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import SparkSettings, like, located, parse, setting
 from tidelog_pipelines.sinks.claims import claimed, require_directory, turn
 from tidelog_pipelines.sinks.formats import CHANGING, ICEBERG
+from tidelog_pipelines.sinks.stored_formats import needs_iceberg
 from tidelog_pipelines.sources.registry import RegistryClient
 
 ABOUT = """\
@@ -99,7 +100,8 @@ def replay(settings: ReplaySettings) -> int:
 
 
 def _replay(settings: ReplaySettings) -> int:
-    spark = spark_session(settings, "replay", iceberg=settings.format == ICEBERG)
+    iceberg = settings.format == ICEBERG or needs_iceberg(located(settings.out))
+    spark = spark_session(settings, "replay", iceberg=iceberg)
     try:
         _run(spark, settings)
     finally:

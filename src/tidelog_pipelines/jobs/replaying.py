@@ -20,11 +20,11 @@ from tidelog_pipelines.jobs.value_columns import ValueColumns
 from tidelog_pipelines.sinks import keyed, quarantine, replayed
 from tidelog_pipelines.sinks.columns import TableMismatch, check_columns
 from tidelog_pipelines.sinks.destinations import Destination, destination, shown
-from tidelog_pipelines.sinks.formats import CHANGING
 from tidelog_pipelines.sinks.identities import destinations
 from tidelog_pipelines.sinks.keyed import Target
 from tidelog_pipelines.sinks.modes import APPEND, Mode, mode_of
 from tidelog_pipelines.sinks.quarantine import QUARANTINE
+from tidelog_pipelines.sinks.stored_formats import StoredFormats
 from tidelog_pipelines.sinks.tables import RECORD, Batch, in_catalog
 from tidelog_pipelines.sources.checkpoint import Span
 from tidelog_pipelines.transformations.values.decoding import (
@@ -61,8 +61,8 @@ class Replay:
     def __init__(self, spark: SparkSession, plan: Plan, choice: Choice) -> None:
         self._plan = plan
         self._choice = choice
-        self._tables = CHANGING[plan.format](spark, plan.out)
-        self._tables.require()
+        self._stored = StoredFormats(spark, plan.out, plan.format)
+        self._tables = self._stored.own
         found = self._tables.rows(QUARANTINE)
         if found is None:
             raise JobFailed(f"there is no quarantine of format {plan.format} in {plan.out}.")
@@ -81,7 +81,7 @@ class Replay:
         records, stuck = self._records(topic)
         at = self._destination(topic)
         plan = self._plan_for(at)
-        columns = ValueColumns(plan, self._tables, may_write=False)
+        columns = ValueColumns(plan, self._stored.of(at.table), self._tables, may_write=False)
         value, existing = columns.prepare(at, records, _batch())
         examined = _decoded(plan, at, records, value).drop(DELETED)
         # With a registry, this check is not needed, because each schema was compared with the
@@ -96,7 +96,9 @@ class Replay:
         spans = _spans(records)
         at = self._destination(topic)
         plan = self._plan_for(at)
-        value, _ = ValueColumns(plan, self._tables).prepare(at, records, _batch())
+        value, _ = ValueColumns(plan, self._stored.of(at.table), self._tables).prepare(
+            at, records, _batch()
+        )
         examined = _decoded(plan, at, records, value).persist()
         try:
             found = _counted(topic, examined, stuck)
@@ -128,15 +130,16 @@ class Replay:
 
     def _plan_for(self, at: Destination) -> Plan:
         """The plan, with the mode of the topic's table."""
-        existing = self._tables.rows(at.table)
+        existing = self._stored.of(at.table).rows(at.table)
         mode = Mode() if existing is None else mode_of(existing.schema)
         return self._plan._replace(mode=mode.name, envelope=mode.envelope)
 
     def _insert(self, at: Destination, rows: DataFrame, spans: Sequence[Span]) -> None:
-        existing = self._tables.rows(at.table)
+        tables = self._stored.of(at.table)
+        existing = tables.rows(at.table)
         try:
             if existing is None:
-                self._tables.create(at.table, rows.schema, self._plan.layout)
+                tables.create(at.table, rows.schema, self._plan.layout)
             else:
                 check_columns(at.topic, existing.schema, rows.schema)
         except TableMismatch:
@@ -144,21 +147,22 @@ class Replay:
             if not existing.isEmpty():
                 raise
             # The table has no rows so far, so its columns may still change.
-            self._tables.change_columns(at.table, rows.schema)
-        self._tables.insert_missing(at.table, rows, spans, at.record)
+            tables.change_columns(at.table, rows.schema)
+        tables.insert_missing(at.table, rows, spans, at.record)
 
     def _apply(self, target: Target, examined: DataFrame) -> None:
         """Apply these records to the rows of their keys."""
         rows = table_rows(examined).drop(DELETED)
-        at, existing = target.at, self._tables.existing(target.at.table)
+        at, tables = target.at, self._stored.of(target.at.table)
+        existing = tables.existing(at.table)
         try:
             check_columns(at.topic, existing.schema, rows.schema)
         except TableMismatch:
             if not existing.isEmpty():
                 raise
-            keyed.change_columns(self._tables, target, rows)
-            existing = self._tables.existing(at.table)
-        keyed.apply(self._tables, target, existing, examined)
+            keyed.change_columns(tables, target, rows)
+            existing = tables.existing(at.table)
+        keyed.apply(tables, target, existing, examined)
         replayed.remember(self._tables, at.topic, rows)
 
 

@@ -28,8 +28,13 @@ UNWRAPPED = "--value-format json, and avro with --schema-registry"
 
 
 class ValueColumns:
-    def __init__(self, plan: Plan, tables: Tables, *, may_write: bool = True) -> None:
-        """If `may_write` is false, no table changes; columns are as the table would get them."""
+    def __init__(
+        self, plan: Plan, tables: Tables, shared: Tables | None = None, *, may_write: bool = True
+    ) -> None:
+        """`tables` has the topics' tables. `shared`, or else `tables`, has the writers' schemas.
+
+        If `may_write` is false, no table changes; columns are as the table would get them.
+        """
         self._plan = plan
         self._tables = tables
         self._may_write = may_write
@@ -44,7 +49,11 @@ class ValueColumns:
             self._json_schemas = RegisteredJsonSchemas(registry.registry)
         else:
             self._writers = WriterSchemas(
-                registry, tables, may_write=may_write, is_enveloped=self._is_enveloped
+                registry,
+                shared or tables,
+                widens=tables.can_widen,
+                may_write=may_write,
+                is_enveloped=self._is_enveloped,
             )
 
     def prepare(

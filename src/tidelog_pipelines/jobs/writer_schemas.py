@@ -69,14 +69,19 @@ class WriterSchemas:
         plan: RegistryPlan,
         tables: Tables,
         *,
+        widens: bool,
         may_write: bool = True,
         is_enveloped: bool = False,
     ) -> None:
-        """With `is_enveloped`, the schemas are those of Debezium's envelopes."""
+        """The schemas are stored in `tables`. With `widens`, the topics' tables can widen columns.
+
+        With `is_enveloped`, the schemas are those of Debezium's envelopes.
+        """
         self._plan = plan
         self._is_enveloped = is_enveloped
         self._may_write = may_write
         self._tables = tables
+        self._widens = widens
         self._client = RegistryClient(plan.registry)
         self._topics: dict[str, _Known] = {}
 
@@ -129,7 +134,7 @@ class WriterSchemas:
                 writer = EnvelopeWriter(writer)
             shape, _ = writer.compiled()
             if self._plan.reader is None:
-                columns = grown(known.columns, shape, widens=self._tables.can_widen)
+                columns = grown(known.columns, shape, widens=self._widens)
                 placing(shape, columns)
                 known.columns = columns
             else:

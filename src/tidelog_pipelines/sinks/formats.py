@@ -5,7 +5,7 @@ from tidelog_pipelines.sinks.iceberg_tables import IcebergTables
 from tidelog_pipelines.sinks.parquet_tables import ParquetTables
 from tidelog_pipelines.sinks.tables import ChangingTables, Tables
 
-ICEBERG = "iceberg"
-CHANGING: dict[str, type[ChangingTables]] = {"delta": DeltaTables, ICEBERG: IcebergTables}
+DELTA, ICEBERG = "delta", "iceberg"
+CHANGING: dict[str, type[ChangingTables]] = {DELTA: DeltaTables, ICEBERG: IcebergTables}
 """The formats with commits, so that rows can change."""
 FORMATS: dict[str, type[Tables]] = {**CHANGING, "parquet": ParquetTables}

@@ -190,7 +190,7 @@ def test_a_table_that_cannot_be_compacted_does_not_hold_up_the_others(
     monkeypatch.setattr(table_ingestion, "compact", compact)
     ingestion = TableIngestion(plan_of(DEFAULT)._replace(compact_every=1), {}, book)
     ingestion._batches.update(["bad", "good"])
-    run: Any = SimpleNamespace(tables=None)
+    run: Any = SimpleNamespace(tables_for=lambda plan: None)
     ingestion._finish(run, {}, 1)
     assert compacted == ["good"]
     assert capsys.readouterr().err.startswith("tidelog: bad: ")

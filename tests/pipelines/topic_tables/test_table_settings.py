@@ -30,8 +30,9 @@ def test_a_topic_is_a_table_if_its_configuration_says_so() -> None:
             "tidelog.table.mode": "upsert",
             "tidelog.table.partition.by": " date, partition",
             "tidelog.table.retention.ms": "5000",
+            "tidelog.table.format": "iceberg",
         }
-    ) == TableSettings("text", "upsert", ("date", "partition"), 5000)
+    ) == TableSettings("text", "upsert", ("date", "partition"), 5000, table_format="iceberg")
     clustered = {"tidelog.table.enable": "true", "tidelog.table.cluster.by": "key,value.id"}
     by_key = DEFAULT._replace(partition_by=(), cluster_by=("key", "value.id"))
     assert of_configuration(clustered) == by_key
@@ -44,12 +45,14 @@ def test_a_file_has_a_section_per_topic(tmp_path: Path) -> None:
     file.write_text(
         '[orders]\n["my.notes"]\nvalue-format = "text"\npartition-by = "partition"\n'
         "[clicks]\npartition-by = []\nretention-ms = 60000\n[visits]\ncluster-by = ['key']\n"
+        '[ice]\nformat = "iceberg"\n'
     )
     assert of_file(str(file)) == {
         "orders": DEFAULT,
         "my.notes": TableSettings("text", partition_by=("partition",)),
         "clicks": TableSettings(partition_by=(), retention_ms=60_000),
         "visits": TableSettings(partition_by=(), cluster_by=("key",)),
+        "ice": TableSettings(table_format="iceberg"),
     }
 
 
@@ -58,7 +61,9 @@ def test_a_file_has_a_section_per_topic(tmp_path: Path) -> None:
     [
         ("[orders", "is not TOML"),
         ("orders = 1", r"orders is not a section such as \[orders\]"),
-        ("[orders]\nformat = 'json'", "has no setting 'format'; there are value-format, mode"),
+        ("[orders]\nlayout = 'x'", "has no setting 'layout'; there are format, value-format, mode"),
+        ("[orders]\nformat = 'json'", "format is one of delta, iceberg, not 'json'"),
+        ("[orders]\nformat = ''", "format is one of delta, iceberg, not ''"),
         ("[orders]\nvalue-format = 'xml'", "value-format is one of json, text, .* not 'xml'"),
         ("[orders]\nmode = ['append']", r"mode is one of append, .* not \['append'\]"),
         ("[orders]\npartition-by = 'key'", "partition-by is one of date, partition, not 'key'"),
@@ -94,6 +99,8 @@ def test_each_format_has_its_decoder() -> None:
     assert plans.of(clustered).layout == Layout(cluster_by=("key",))
     with pytest.raises(ValueError, match="either partitioned or clustered, not both"):
         plans.of(clustered._replace(partition_by=("date",)))
+    with pytest.raises(ValueError, match=r"cluster\.by needs a table of format delta"):
+        plans.of(clustered._replace(table_format="iceberg"))
     with pytest.raises(ValueError, match="at most 4 different columns"):
         plans.of(clustered._replace(cluster_by=("key", "key")))
     with pytest.raises(ValueError, match="the format avro needs a schema registry"):
@@ -103,6 +110,21 @@ def test_each_format_has_its_decoder() -> None:
     assert found is not None
     assert (found.type, found.registry.url) == ("PROTOBUF", "http://r:1")
     assert registered.of(DEFAULT).registry is None
+
+
+def test_a_topic_chooses_the_format_of_its_table_and_else_the_job_does() -> None:
+    for job, topic, format_of_table in (
+        ("delta", "", "delta"),
+        ("delta", "iceberg", "iceberg"),
+        ("iceberg", "", "iceberg"),
+        ("iceberg", "delta", "delta"),
+    ):
+        plans = TablePlans(KafkaSettings(), "/out", Registry(""), 20, job)
+        assert plans.of(DEFAULT._replace(table_format=topic)).format == format_of_table
+        assert plans.shared("").format == job
+    without = TablePlans(KafkaSettings(), "/out", Registry(""), 20, has_iceberg=False)
+    with pytest.raises(ValueError, match=r"started without Iceberg\. Start the job again"):
+        without.of(DEFAULT._replace(table_format="iceberg"))
 
 
 @pytest.mark.parametrize(

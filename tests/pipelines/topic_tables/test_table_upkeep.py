@@ -13,6 +13,7 @@ from tidelog_pipelines.jobs.topic_tables.table_settings import TableSettings
 from tidelog_pipelines.jobs.topic_tables.table_upkeep import TableUpkeep
 from tidelog_pipelines.jobs.topic_tables.watch import Look, TableTopic
 from tidelog_pipelines.sinks.delta_tables import DeltaTables
+from tidelog_pipelines.sinks.stored_formats import StoredFormats
 from tidelog_pipelines.sinks.tables import Batch, Layout
 
 AN_HOUR = datetime.timedelta(hours=1)
@@ -40,7 +41,8 @@ def test_rows_expire_and_files_are_merged_and_removed(
     def files() -> int:
         return len(list((tmp_path / "tables" / "t").glob("*.parquet")))
 
-    upkeep = TableUpkeep(tables, str(tmp_path), book, every_seconds=0, vacuum_seconds=-1)
+    stored = StoredFormats(spark, str(tmp_path), "delta")
+    upkeep = TableUpkeep(stored, str(tmp_path), book, every_seconds=0, vacuum_seconds=-1)
     interrupted = Event()
     interrupted.set()
     upkeep.if_due(look, interrupted)
@@ -62,5 +64,5 @@ def test_rows_expire_and_files_are_merged_and_removed(
     assert files() == 1
     assert capsys.readouterr().err == "tables/t: 2 rows expired\n"
     (tmp_path / "tables" / "t" / "_delta_log" / f"{99:020}.json").write_text("{")
-    TableUpkeep(tables, str(tmp_path), book, every_seconds=0).if_due(look, Event())
+    TableUpkeep(stored, str(tmp_path), book, every_seconds=0).if_due(look, Event())
     assert "tidelog: the upkeep of tables/t has failed: " in capsys.readouterr().err

@@ -55,6 +55,7 @@ def test_a_text_has_its_value(name: str, text: str, value: Value) -> None:
         ("min.cleanable.dirty.ratio", "abc", "Not a number of type DOUBLE"),
         ("message.timestamp.type", "x", "String must be one of: CreateTime, LogAppendTime"),
         ("tidelog.table.enable", "yes", "Expected value to be either true or false"),
+        ("tidelog.table.format", "parquet", "String must be one of: delta, iceberg"),
         ("tidelog.table.mode", "merge", "String must be one of: append, upsert, history"),
         ("tidelog.table.partition.by", "key", "String must be one of: date, partition"),
         ("tidelog.table.retention.ms", "0", "Value must be unlimited (-1) or at least 1"),

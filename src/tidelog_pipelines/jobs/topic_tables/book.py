@@ -31,6 +31,8 @@ class TableState:
     """The id of the topic whose records the table has."""
     format: str = "json"
     mode: str = "append"
+    table_format: str = ""
+    """The format that the topic has chosen for its table, or empty."""
     rows: int = 0
     quarantined: int = 0
     offsets: dict[int, int] = field(default_factory=dict)

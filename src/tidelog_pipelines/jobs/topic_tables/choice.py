@@ -30,8 +30,9 @@ def _is_readable(
     topic: str, one: TableTopic, book: Book, plan_of: Callable[[TableSettings], Plan]
 ) -> bool:
     before, settings = book.of(topic), one.settings
-    if (before.format, before.mode) != (settings.format, settings.mode):
-        book.note(topic, format=settings.format, mode=settings.mode, failures=0)
+    now = {name: getattr(settings, name) for name in ("format", "mode", "table_format")}
+    if any(getattr(before, name) != value for name, value in now.items()):
+        book.note(topic, **now, failures=0)
         book.end_pause(topic)
     if one.problem:
         book.note(topic, state=WAITING, error=one.problem)

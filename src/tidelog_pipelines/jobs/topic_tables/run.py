@@ -9,7 +9,7 @@ import json
 import shutil
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
 from uuid import uuid4
 
@@ -41,9 +41,10 @@ from tidelog_pipelines.settings import (
 )
 from tidelog_pipelines.sinks.claims import claimed
 from tidelog_pipelines.sinks.destinations import destination
-from tidelog_pipelines.sinks.formats import CHANGING, ICEBERG
+from tidelog_pipelines.sinks.formats import CHANGING, DELTA, ICEBERG
 from tidelog_pipelines.sinks.group_offsets import GroupOffsets
 from tidelog_pipelines.sinks.quarantine import QUARANTINE
+from tidelog_pipelines.sinks.stored_formats import StoredFormats, needs_iceberg
 from tidelog_pipelines.sources.checkpoint import Ends
 from tidelog_pipelines.sources.kafka import Subscription, stream
 from tidelog_pipelines.sources.registry import Registry
@@ -69,9 +70,13 @@ class TablesSettings(KafkaSettings):
         "",
         metavar="FILE",
         meaning="a TOML file of tables: a section [TOPIC] with value-format, mode, partition-by, "
-        "cluster-by and retention-ms; it is read again at each look",
+        "cluster-by, retention-ms and format; it is read again at each look",
     )
-    format: str = setting("delta", choices=tuple(CHANGING), meaning="the format of the tables")
+    format: str = setting(
+        DELTA,
+        choices=tuple(CHANGING),
+        meaning="the format of tables whose topics do not set tidelog.table.format",
+    )
     interval: float = setting(
         10.0, metavar="SECONDS", meaning="how often to look for new tables and changed settings"
     )
@@ -147,7 +152,7 @@ def tables(settings: TablesSettings) -> int:
     with claimed(located(settings.out)):
         watch = _watch(settings)
         first = watch.look()
-        spark = spark_session(settings, "tables", iceberg=settings.format == ICEBERG)
+        spark = spark_session(settings, "tables", iceberg=_needs_iceberg(settings, first))
         try:
             TablesJob(spark, settings, watch, first).run()
         finally:
@@ -162,6 +167,11 @@ def run(spark: SparkSession, settings: TablesSettings) -> None:
         TablesJob(spark, settings, watch, watch.look()).run()
 
 
+def _needs_iceberg(settings: TablesSettings, look: Look) -> bool:
+    chosen = {one.settings.table_format for one in look.tables.values()}
+    return ICEBERG in {settings.format, *chosen} or needs_iceberg(located(settings.out))
+
+
 def _watch(settings: TablesSettings) -> Watch:
     return Watch(settings, filter(None, settings.topics.split(",")), settings.tables_file)
 
@@ -172,12 +182,11 @@ class TablesJob:
     ) -> None:
         self._spark = spark
         self._settings = settings
-        self._plans = settings.plans
         self._watch, self._look = watch, look
         self._next_look = time.monotonic() + settings.interval
         self._book = Book(settings.state_path, settings.interval)
-        self._tables = CHANGING[settings.format](spark, located(settings.out))
-        self._tables.require()
+        self._tables = StoredFormats(spark, located(settings.out), settings.format)
+        self._plans = replace(settings.plans, has_iceberg=self._tables.can_be(ICEBERG))
         self._upkeep = TableUpkeep(
             self._tables, located(settings.out), self._book, settings.upkeep_seconds
         )
@@ -328,13 +337,14 @@ class TablesJob:
 
     def _count(self) -> None:
         """Count the rows of existing tables; a killed job may not have noted its last rows."""
-        bad = self._tables.rows(QUARANTINE)
+        bad = self._tables.own.rows(QUARANTINE)
         counts = [] if bad is None else bad.groupBy("topic").agg(f.count("*").alias("n")).collect()
         quarantined = {row["topic"]: row["n"] for row in counts}
         for topic in self._book.tables:
             self._book.note(topic, quarantined=quarantined.get(topic, 0))
             try:
-                rows = self._tables.rows(destination(topic).table)
+                name = destination(topic).table
+                rows = self._tables.of(name).rows(name)
                 self._book.note(topic, rows=0 if rows is None else rows.count())
             except Exception as error:
                 if (sentence := topics_own(error)) is None:

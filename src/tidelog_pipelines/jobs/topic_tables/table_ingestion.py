@@ -20,6 +20,7 @@ from tidelog_pipelines.jobs.topic_tables.book import Book
 from tidelog_pipelines.jobs.topic_tables.topic_failures import topics_own
 from tidelog_pipelines.sinks.destinations import destination
 from tidelog_pipelines.sinks.identities import TopicReplaced
+from tidelog_pipelines.sinks.stored_formats import check_format, stored_format
 from tidelog_pipelines.sinks.tables import Batch
 from tidelog_pipelines.sources.checkpoint import Span
 from tidelog_pipelines.sources.log_offsets import LogOffsets
@@ -37,6 +38,7 @@ class TableIngestion(Ingestion):
         self._book = book
         self._log_offsets = LogOffsets(plan.kafka)
         self._held: set[str] = set()
+        self._formats_checked: set[str] = set()
         self._batches: Counter[str] = Counter()
         self._closing = threading.Lock()
         self.is_closed = False
@@ -75,6 +77,7 @@ class TableIngestion(Ingestion):
     def _write_part(self, run: QueryRun, part: Part) -> None:
         before = (self.rows, self.quarantined)
         try:
+            self._check_format(run, part)
             super()._write_part(run, part)
         except Exception as error:
             if (sentence := topics_own(error)) is None:
@@ -87,7 +90,7 @@ class TableIngestion(Ingestion):
         if rows + quarantined < sum(span.end - span.start for span in part.spans):
             loss = self._report_loss(part)
         known = self._book.of(part.topic)
-        count = self._guarded(part.topic, lambda: _count(run, part.topic))
+        count = self._guarded(part.topic, lambda: _count(part))
         self._book.written(
             part.topic,
             {span.partition: span.end for span in part.spans},
@@ -96,11 +99,20 @@ class TableIngestion(Ingestion):
             quarantined=known.quarantined + quarantined,
         )
 
+    def _check_format(self, run: QueryRun, part: Part) -> None:
+        """Raise if the topic's table exists in another format, once per topic and query."""
+        if part.topic not in self._formats_checked:
+            stored = stored_format(run.spark, part.tables.path(part.at.table))
+            check_format(part.at, stored, part.tables.format)
+            self._formats_checked.add(part.topic)
+
     def _finish(self, run: QueryRun, spans: dict[str, list[Span]], number: int) -> None:
         every = self._plan.compact_every
         due = [topic for topic, count in self._batches.items() if every and count >= every]
         for topic in due:
-            self._guarded(topic, partial(compact, run.tables, [destination(topic)]))
+            self._guarded(
+                topic, partial(compact, run.tables_for(self._plan_of(topic)), [destination(topic)])
+            )
             del self._batches[topic]
 
     def _guarded(self, topic: str, work: Callable[[], T]) -> T | None:
@@ -136,6 +148,6 @@ class TableIngestion(Ingestion):
         return loss
 
 
-def _count(run: QueryRun, topic: str) -> int:
-    table = run.tables.rows(destination(topic).table)
+def _count(part: Part) -> int:
+    table = part.tables.rows(part.at.table)
     return 0 if table is None else table.count()

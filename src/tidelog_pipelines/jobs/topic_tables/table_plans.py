@@ -6,6 +6,7 @@ from tidelog_pipelines.jobs.plan import Plan
 from tidelog_pipelines.jobs.topic_tables.table_settings import TableSettings
 from tidelog_pipelines.jobs.value_formats import ValueSource, registry_plan, value_format
 from tidelog_pipelines.settings import KafkaSettings, check_clustering
+from tidelog_pipelines.sinks.formats import DELTA, ICEBERG
 from tidelog_pipelines.sinks.modes import APPEND
 from tidelog_pipelines.sinks.tables import Layout
 from tidelog_pipelines.sources.registry import Registry
@@ -22,8 +23,10 @@ class TablePlans:
     out: str
     registry: Registry
     compact_every: int
-    format: str = "delta"
-    """The format of the tables."""
+    format: str = DELTA
+    """The format of the tables whose topics do not choose one, and of the quarantine."""
+    has_iceberg: bool = True
+    """Whether the session can use Iceberg tables."""
 
     def shared(self, checkpoint: str) -> Plan:
         """The common part of all plans, without the settings of a topic."""
@@ -45,9 +48,15 @@ class TablePlans:
                 f"the format {settings.format} needs a schema registry: start `tables run` with "
                 "--schema-registry."
             )
+        table_format = settings.table_format or self.format
+        if table_format == ICEBERG and not self.has_iceberg:
+            raise ValueError(
+                "the topic asks for an Iceberg table, and this job was started without Iceberg. "
+                "Start the job again: it loads Iceberg if a topic asks for it at that time."
+            )
         check_clustering(settings.cluster_by)
-        if settings.cluster_by and self.format != "delta":
-            raise ValueError("tidelog.table.cluster.by needs tables of format delta.")
+        if settings.cluster_by and table_format != DELTA:
+            raise ValueError("tidelog.table.cluster.by needs a table of format delta.")
         if settings.cluster_by and settings.partition_by:
             raise ValueError("a table is either partitioned or clustered, not both.")
         source = ValueSource(
@@ -61,6 +70,7 @@ class TablePlans:
         )
         source.check()
         return self.shared(checkpoint)._replace(
+            format=table_format,
             value=value_format(source),
             registry=registry_plan(source),
             layout=Layout(_partition_by(settings), settings.cluster_by),

@@ -8,9 +8,12 @@ from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.sinks.modes import APPEND, MODES
 
 ENABLE = "tidelog.table.enable"
+TABLE_FORMATS = ("delta", "iceberg")
 FORMATS = ("json", "text", "raw", "avro", "protobuf")
 COLUMNS = ("date", "partition")
 FOREVER = -1
+KEYS = ("format", "value-format", "mode", "partition-by", "cluster-by", "retention-ms")
+"""The settings in a section of a file."""
 
 
 class TableSettings(NamedTuple):
@@ -21,6 +24,8 @@ class TableSettings(NamedTuple):
     retention_ms: int = FOREVER
     cluster_by: tuple[str, ...] = ()
     """The columns that cluster the table. A clustered table is not partitioned."""
+    table_format: str = ""
+    """The format of the table itself. If empty, the table has the format of the job."""
 
     @property
     def for_the_query(self) -> "TableSettings":
@@ -43,6 +48,7 @@ def of_configuration(values: Mapping[str, str]) -> TableSettings | None:
         _names(values.get("tidelog.table.partition.by", by_default)),
         int(values.get("tidelog.table.retention.ms", DEFAULT.retention_ms)),
         clustered,
+        values.get("tidelog.table.format", DEFAULT.table_format),
     )
 
 
@@ -61,13 +67,12 @@ def of_file(path: str) -> dict[str, TableSettings]:
 
 
 def _of_section(path: str, topic: str, section: Any) -> TableSettings:
-    known = ("value-format", "mode", "partition-by", "cluster-by", "retention-ms")
     if not isinstance(section, dict):
         raise JobFailed(f"{path}: {topic} is not a section such as [{topic}].")
     for key in section:
-        if key not in known:
+        if key not in KEYS:
             raise JobFailed(
-                f"{path}: [{topic}] has no setting {key!r}; there are {', '.join(known)}."
+                f"{path}: [{topic}] has no setting {key!r}; there are {', '.join(KEYS)}."
             )
     clustered = _listed(section.get("cluster-by", []))
     by_default: list[str] = [] if clustered else list(DEFAULT.partition_by)
@@ -77,8 +82,10 @@ def _of_section(path: str, topic: str, section: Any) -> TableSettings:
         _listed(section.get("partition-by", by_default)),
         section.get("retention-ms", DEFAULT.retention_ms),
         clustered,
+        section.get("format", DEFAULT.table_format),
     )
     where = f"{path}: [{topic}]"
+    _check(where, "format", (section.get("format", TABLE_FORMATS[0]),), TABLE_FORMATS)
     _check(where, "value-format", (found.format,), FORMATS)
     _check(where, "mode", (found.mode,), MODES)
     _check(where, "partition-by", found.partition_by, COLUMNS)

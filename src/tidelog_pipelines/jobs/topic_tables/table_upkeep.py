@@ -15,7 +15,7 @@ from tidelog_pipelines.sinks import deletes
 from tidelog_pipelines.sinks.claims import turn
 from tidelog_pipelines.sinks.destinations import destination
 from tidelog_pipelines.sinks.quarantine import QUARANTINE
-from tidelog_pipelines.sinks.tables import ChangingTables
+from tidelog_pipelines.sinks.stored_formats import StoredFormats
 
 A_DAY_SECONDS = 86_400.0
 
@@ -23,7 +23,7 @@ A_DAY_SECONDS = 86_400.0
 class TableUpkeep:
     def __init__(
         self,
-        tables: ChangingTables,
+        tables: StoredFormats,
         out: str,
         book: Book,
         every_seconds: float,
@@ -59,7 +59,7 @@ class TableUpkeep:
     def _guarded(self, name: str, keep: Callable[[], None]) -> None:
         try:
             with turn(self._out):
-                if self._tables.rows(name) is not None:
+                if self._tables.of(name).rows(name) is not None:
                     keep()
         except Exception as error:
             if (sentence := topics_own(error)) is None:
@@ -67,21 +67,22 @@ class TableUpkeep:
             streams.say(f"tidelog: the upkeep of {name} has failed: {sentence}")
 
     def _keep(self, topic: str, name: str, retention_ms: int) -> None:
-        if retention_ms != FOREVER and (expired := self._tables.expire_older(name, retention_ms)):
+        tables = self._tables.of(name)
+        if retention_ms != FOREVER and (expired := tables.expire_older(name, retention_ms)):
             streams.say(f"{name}: {expired:,} rows expired")
-            self._book.note(topic, rows=self._tables.existing(name).count())
+            self._book.note(topic, rows=tables.existing(name).count())
         state = self._book.of(topic)
         self._compact(name, state.last_batch)
         if state.vacuumed is None:
             self._book.note(topic, vacuumed=time.time())  # a new table has no unused files
         elif time.time() - state.vacuumed > self._vacuum_seconds:
             for one in (name, deletes.name_of(topic)):
-                if self._tables.rows(one) is not None:
-                    self._tables.vacuum(one, SAFE_HOURS)
+                if tables.rows(one) is not None:
+                    tables.vacuum(one, SAFE_HOURS)
             self._book.note(topic, vacuumed=time.time())
 
     def _compact(self, name: str, version: float | None) -> None:
         """Merge small files, if the table has changed since the last compaction."""
         if self._compacted.get(name) != version:
-            self._tables.compact(name)
+            self._tables.of(name).compact(name)
             self._compacted[name] = version
