@@ -17,7 +17,8 @@ A job that handles the signal and stops its queries properly does not return thi
 """
 UNREACHABLE = "no broker answers"
 REGISTRY_UNREACHABLE = "the schema registry does not answer"
-TEMPORARY = (UNREACHABLE, REGISTRY_UNREACHABLE)
+TRANSACTION_LOST = "a transaction was interrupted"
+TEMPORARY = (UNREACHABLE, REGISTRY_UNREACHABLE, TRANSACTION_LOST)
 """If the sentence of an error begins with one of these texts, the error may be temporary."""
 
 
@@ -37,7 +38,7 @@ SIGNS = (
     Sign(
         re.compile(
             r"(?:JobFailed|TopicReplaced|RecordsExpired|TableMismatch|RegistryUnreachable|"
-            r"RegistryRefused): ([^\n]+)"
+            r"RegistryRefused|WriteFailed): ([^\n]+)"
         ),
         "{found}",
     ),

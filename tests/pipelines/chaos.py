@@ -1,5 +1,6 @@
 """Writes, ingests and counts records while the driver and the brokers are killed."""
 
+import contextlib
 import os
 import random
 import signal
@@ -95,8 +96,14 @@ class Load:
 class Driver:
     """A job as a separate process with its JVM, in a process group that is killed as a whole."""
 
-    def __init__(self, arguments: list[str], log: Path, job: str = "ingest") -> None:
-        self._job = job
+    def __init__(
+        self,
+        arguments: list[str],
+        log: Path,
+        job: str = "ingest",
+        package: str = "tidelog_pipelines.jobs",
+    ) -> None:
+        self._module = f"{package}.{job}"
         self._arguments = arguments
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
@@ -107,7 +114,7 @@ class Driver:
                 [
                     sys.executable,
                     "-m",
-                    f"tidelog_pipelines.jobs.{self._job}",
+                    self._module,
                     *self._arguments,
                     *more,
                 ],
@@ -128,6 +135,17 @@ class Driver:
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+
+    def kill_worker(self, dice: random.Random) -> bool:
+        """Kill one of the Python workers that run the tasks. Returns False if there is none."""
+        assert self._process is not None
+        found = [int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit()]
+        own = [pid for pid in found if _is_worker(pid) and _descends(pid, self._process.pid)]
+        if not own:
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(dice.choice(own), signal.SIGKILL)
+        return True
 
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
@@ -156,6 +174,24 @@ class Driver:
 
     def _batches(self) -> int:
         return self.said().count("\nbatch ") + self.said().startswith("batch ")
+
+
+def _is_worker(pid: int) -> bool:
+    try:
+        return b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _descends(pid: int, ancestor: int) -> bool:
+    """Whether a process is a child, a grandchild and so on of another one."""
+    while pid > 1 and pid != ancestor:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return False
+        pid = int(fields[1])
+    return pid == ancestor
 
 
 def kill_brokers(cluster: Cluster, topic: str, kills: int, dice: random.Random) -> None:

@@ -1,8 +1,8 @@
 """`transform`: writes windowed totals of a topic to another topic. It is an example to copy.
 
-A record is counted if it arrives before the watermark has passed its window. Each result contains
-the query id, the epoch and the window. From these values, --show recognises and drops the
-duplicates of a retry.
+A record is counted if it arrives before the watermark has passed its window. The totals are written
+in transactions, so a reader with isolation.level=read_committed sees each of them once. Each result
+contains the query id, the epoch and the window, which tell a newer total from an older one.
 """
 
 import sys
@@ -16,11 +16,11 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from tidelog_pipelines import failures, streams
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import KafkaSettings, check_times, located, parse, setting
+from tidelog_pipelines.sinks.transactional import TransactionalSink
 from tidelog_pipelines.sources.checkpoint import Checkpoint
 from tidelog_pipelines.sources.kafka import (
     Subscription,
     Topics,
-    connector_options,
     stream,
     table,
 )
@@ -36,8 +36,8 @@ from tidelog_pipelines.transformations.totals import (
 
 ABOUT = """\
 Count and sum the JSON records of a topic per time window and name, and write the totals to another
-topic. Each result carries the query's id, the epoch and the window, so that a reader can drop the
-duplicates of a retry; --show prints the results as such a reader sees them. Records that are not
+topic, exactly once for readers with isolation.level=read_committed. Each result carries the query's
+id, the epoch and the window; --show prints the newest total of each window. Records that are not
 such JSON are counted, and kept with --quarantine.
 """
 
@@ -62,6 +62,15 @@ class TransformSettings(KafkaSettings):
     quarantine: str = setting(
         "", metavar="DIR", meaning="a table for records that are not such events, with the reason"
     )
+    writers: int = setting(
+        1,
+        metavar="N",
+        meaning="how many transactions a micro-batch has, at most one per partition of --to",
+    )
+    rewrite: bool = setting(
+        False,
+        meaning="write a micro-batch although it is unknown whether an earlier try was committed",
+    )
     once: bool = setting(False, meaning="read all available records, and end")
     every: str = setting("2 seconds", metavar="TIME", meaning="how often a micro-batch starts")
     max_per_batch: int = setting(1_000_000, metavar="N", meaning="the most records of one batch")
@@ -74,6 +83,8 @@ class TransformSettings(KafkaSettings):
         super().__post_init__()
         if not self.show and not (self.topic and self.checkpoint):
             raise ValueError("give --topic and --checkpoint, or --show")
+        if self.writers < 1:
+            raise ValueError("--writers is a number of at least 1")
         check_times(window=self.window, watermark=self.watermark, every=self.every)
 
 
@@ -110,10 +121,16 @@ def run(spark: SparkSession, settings: TransformSettings) -> None:
         fields = (settings.name_field, settings.amount_field, settings.time_field)
         return events_or_reasons(records, *fields)
 
+    sink = TransactionalSink(
+        KafkaSettings(bootstrap_server=settings.bootstrap_server, kafka=settings.kafka),
+        settings.to,
+        checkpoint.path,
+        writers=settings.writers,
+        rewrites=settings.rewrite,
+    )
+
     def write(found: DataFrame, epoch: int) -> None:
-        out = result_records(found, checkpoint.query_id(), epoch)
-        writer = out.write.format("kafka").options(**connector_options(settings))
-        writer.option("topic", settings.to).save()
+        sink(result_records(found, checkpoint.query_id(), epoch), epoch)
 
     def start() -> StreamingQuery:
         bad = f.count_if(f.col("reason").isNotNull()).alias(streams.BAD)
@@ -146,7 +163,8 @@ def _started(
 
 def read_results(spark: SparkSession, settings: TransformSettings) -> DataFrame:
     """The newest total of each window and name."""
-    return newest(results(table(spark, settings, Subscription((settings.to,)))))
+    written = table(spark, settings, Subscription((settings.to,)), committed=True)
+    return newest(results(written))
 
 
 def show(found: DataFrame) -> None:

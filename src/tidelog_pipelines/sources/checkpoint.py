@@ -54,6 +54,11 @@ class Checkpoint:
         lines = self._lines(f"offsets/{batch}")
         return parse_ends(lines[2]) if len(lines) > 2 else {}
 
+    def planned(self, batch: int) -> tuple[str, list[str]]:
+        """The settings of a planned batch, and the end offsets of each source, as Spark's JSON."""
+        _version, settings, *offsets = self._lines(f"offsets/{batch}")
+        return settings, offsets
+
     def committed_ends(self) -> Ends:
         """The end offsets of the last complete batch."""
         last = self.last_committed()

@@ -98,9 +98,20 @@ def stream(
     return found.withColumn("timestamp", instant(f.col("timestamp")))
 
 
-def table(spark: SparkSession, settings: KafkaSettings, subscription: Subscription) -> DataFrame:
-    """All records that the topics hold now."""
+def table(
+    spark: SparkSession,
+    settings: KafkaSettings,
+    subscription: Subscription,
+    *,
+    committed: bool = False,
+) -> DataFrame:
+    """All records that the topics hold now. With `committed`, without those of open transactions.
+
+    Records of aborted transactions are left out in the same way.
+    """
     reader = spark.read.format("kafka").options(**connector_options(settings))
+    if committed:
+        reader = reader.option("kafka.isolation.level", "read_committed")
     found = reader.options(**subscription.option, includeHeaders="true").load()
     return found.withColumn("timestamp", instant(f.col("timestamp")))
 

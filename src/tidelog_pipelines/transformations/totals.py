@@ -1,8 +1,8 @@
 """Windowed totals of a stream of JSON objects, and the records of the result topic.
 
-Spark's Kafka sink writes at least once. If a batch is run again, its records are written again.
-Therefore each record contains the query id, the epoch (the number of the batch) and the window.
-From these, a reader can recognise duplicates, and distinguish a newer total from an older one.
+Each record contains the query id, the epoch (the number of the batch) and the window. From these, a
+reader can distinguish a newer total from an older one. The records are written in transactions; a
+reader that does not use isolation.level=read_committed can also recognise the records of a retry.
 """
 
 from pyspark.sql import Column, DataFrame
