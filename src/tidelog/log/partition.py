@@ -7,6 +7,7 @@ the log end offset.
 
 from collections.abc import Callable
 from typing import Unpack
+from weakref import ref
 
 from tidelog.log.checkpoints.last_stop import LastStop
 from tidelog.log.cleaner import selection
@@ -64,7 +65,7 @@ class PartitionLog(ReadableLog):
         self._now = now
         self._deleted = DeletedFiles(disk)
         self._flush = FlushProgress(loaded.log_end_offset, now)
-        self._cleaning: CleaningPass | None = None
+        self._cleaning: Callable[[], CleaningPass | None] = lambda: None
         self.directory = directory
         self.retention_waits = False
         """Whether to apply retention again after `repair_indexes` has confirmed every index."""
@@ -222,10 +223,10 @@ class PartitionLog(ReadableLog):
         self._now = now
         if offset >= self.log_end_offset:
             return
-        if offset <= self._tail.segments.first.base_offset:
+        segments = self._tail.segments
+        if offset <= segments.first.base_offset:
             self.truncate_fully_and_start_at(offset, now)
             return
-        segments = self._tail.segments
         keep = segments.index_of(offset)
         if segments[keep].base_offset == offset:
             keep -= 1
@@ -246,7 +247,7 @@ class PartitionLog(ReadableLog):
     def truncate_fully_and_start_at(self, offset: Offset, now: Millis) -> None:
         """Drop every record; the next record gets `offset`."""
         self._now = now
-        self._before_cut(offset)
+        self._before_cut(offset, is_whole=True)
         self._deleted.add(list(self._tail.segments), self._removal_due())
         interval = self._tail.config.index_interval_bytes
         fresh = Segment(self._disk, self.directory, offset, now, interval)
@@ -258,11 +259,13 @@ class PartitionLog(ReadableLog):
         self._tail.producers = ProducerStates(offset)
         self._disk.sync_directory(self.directory)
 
-    def _before_cut(self, offset: Offset) -> None:
+    def _before_cut(self, offset: Offset, *, is_whole: bool = False) -> None:
         self._tail.begin_change()
-        if self._cleaning is not None and offset < self._cleaning.cleanable.end:
-            # The pass may have removed records because of records that are cut now.
-            self._cleaning.cancel()
+        cleaning = self._cleaning()
+        if cleaning is not None and (is_whole or offset <= cleaning.cleanable.end):
+            # The pass may have removed records because of records that are cut now, or its last
+            # segment may become the active segment.
+            cleaning.cancel()
         if offset < self.recovery_point:
             self._lower_recovery_point(offset)
 
@@ -292,10 +295,8 @@ class PartitionLog(ReadableLog):
         self._now = now
         self._tail.producers.expire(now + ahead_ms, self.config.producer_id_expiration_ms)
         self._tail.producers.forget_completed(high_watermark)
-        offsets = (self.log_start_offset, self.log_end_offset, high_watermark)
-        count = retention.count_deletable(
-            self._tail.segments, self._tail.config, now, ahead_ms, *offsets
-        )
+        offsets, tail = (self.log_start_offset, self.log_end_offset, high_watermark), self._tail
+        count = retention.count_deletable(tail.segments, tail.config, now, ahead_ms, *offsets)
         self.retention_waits = retention.awaits_confirmation(self._tail.segments, count)
         if self.retention_waits:
             self._upkeep.mark_due()
@@ -340,10 +341,10 @@ class PartitionLog(ReadableLog):
         if not self.was_cleaned:
             self._before_gap()
             self.was_cleaned = True
-        self._cleaning = CleaningPass(
-            self._disk, self.directory, self._tail, self._deleted, cleanable, limits, wall
-        )
-        return self._cleaning
+        place = (self._disk, self.directory, self._tail, self._deleted)
+        cleaning = CleaningPass(*place, cleanable, limits, wall)
+        self._cleaning = ref(cleaning)  # the cleaner owns the pass, and its memory
+        return cleaning
 
     # -- flushing and closing
 

@@ -8,6 +8,7 @@ which the next start removes, or `.swap` files, which the next start puts in pla
 (`log/recovery/leftovers.py`).
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -32,7 +33,7 @@ from tidelog.model.jobs import Steps, Work
 from tidelog.protocol.records.unpacking import UnreadableRecords
 
 SLICE_BYTES = 1 << 20
-"""The number of bytes that a slice reads."""
+"""The number of bytes that a slice reads and writes."""
 STEP_BYTES = 16 * 1024
 """The number of bytes after which a slice lets the node's thread run: about two milliseconds."""
 
@@ -45,7 +46,8 @@ class CleanerLimits(NamedTuple):
 class SliceDone(NamedTuple):
     """The result of a slice."""
 
-    bytes_read: int
+    bytes_moved: int
+    """The number of bytes that were read and written."""
     is_last: bool
     """Whether the map or the new segment is complete."""
     problem: str | None = None
@@ -68,7 +70,7 @@ class CleaningSlice:
 
     work: ClassVar[Work] = Work.CLEAN
     todo: Iterator[int]
-    """Yields the number of bytes that were read since the last time."""
+    """Yields the number of bytes that were read and written since the last time."""
 
     def run(self) -> Steps[SliceDone]:
         spent = since_step = 0
@@ -125,7 +127,10 @@ class CleaningPass:
         """Whether the log has changed so that the result would be wrong."""
         self._segments = [one for one in tail.segments if one.base_offset < cleanable.end]
         aborted = [one for segment in tail.segments for one in segment.transaction_index]
-        self._sources = {one.base_offset: self._source(one, aborted) for one in self._segments}
+        ends = [one.last_offset for one in aborted]
+        self._sources = {
+            one.base_offset: self._source(one, aborted, ends) for one in self._segments
+        }
         dirty = [
             source for source in self._sources.values() if source.end_offset > cleanable.first_dirty
         ]
@@ -143,11 +148,19 @@ class CleaningPass:
             self._map, dirty, cleanable.first_dirty, cleanable.end
         )
 
-    def _source(self, segment: Segment, aborted: Sequence[AbortedTxn]) -> SegmentSource:
+    def _source(
+        self, segment: Segment, aborted: Sequence[AbortedTxn], ends: Sequence[Offset]
+    ) -> SegmentSource:
+        """`aborted` holds all aborted transactions of the log, and `ends` their last offsets."""
         segments, base = self._tail.segments, segment.base_offset
         end = segments.end_of(segments.index_of(base), self._tail.end_offset)
-        inside = tuple(one for one in aborted if one.last_offset >= base and one.first_offset < end)
-        return SegmentSource(segment.file, segment.size, base, end, inside)
+        inside = []
+        for number in range(bisect_left(ends, base), len(aborted)):
+            if aborted[number].first_offset < end:
+                inside.append(aborted[number])
+            if aborted[number].last_stable_offset >= end:
+                break  # every transaction that ends later also begins later
+        return SegmentSource(segment.file, segment.size, base, end, tuple(inside))
 
     @property
     def cleaned_to(self) -> Offset:
@@ -180,6 +193,11 @@ class CleaningPass:
         else:
             self._todo = None
             self._replace(self._groups.pop(0), now)
+
+    def abandon(self) -> None:
+        """Stop the pass, and leave its files alone: their directory was renamed or has failed."""
+        self.is_cancelled = True
+        self._new = None
 
     def cancel(self) -> None:
         """Stop the pass, and remove the files of an incomplete segment."""
@@ -283,7 +301,7 @@ def clean_group(
             written = batch_filter.filtered(header, batch)
             if written is not None:
                 new.add(written)
-            yield header.size
+            yield header.size + (0 if written is None else len(written))
     new.finish(batch_filter.transactions.take_kept())
 
 

@@ -29,9 +29,10 @@ class OffsetMap:
         self.count = 0
         self.latest_offset: Offset = NO_OFFSET
         """The last offset that the map covers. Later records must be kept."""
-        self._first = array("q", bytes(8 * self.slots))
-        self._second = array("q", bytes(8 * self.slots))
-        self._offsets = array("q", b"\xff" * (8 * self.slots))
+        # A multiplication of arrays needs no second copy.
+        self._first = array("q", [0]) * self.slots
+        self._second = array("q", [0]) * self.slots
+        self._offsets = array("q", [NO_OFFSET]) * self.slots
 
     def put(self, key: bytes, offset: Offset) -> bool:
         """Set the last offset of a key; returns False if the map is full and lacks the key."""

@@ -412,6 +412,34 @@ def test_a_truncation_of_the_cleaned_range_cancels_the_pass() -> None:
     assert not [name for name in disk.list(DIRECTORY) if name.endswith((".cleaned", ".swap"))]
 
 
+def test_a_truncation_that_makes_a_cleaned_segment_active_cancels_the_pass() -> None:
+    log = new_log()
+    for number in range(60):
+        put(log, f"key {number % 3}", f"value {number}")
+    seal(log)
+    cleaning = begin(log)
+    running = steps(cleaning)
+    next(running)
+    # The active segment goes, and the last segment of the pass becomes active.
+    log.truncate_to(cleaning.cleanable.end, NOW)
+    assert log.log_end_offset == cleaning.cleanable.end
+    for _ in running:
+        pass
+    assert cleaning.is_cancelled
+    put(log, "key 0", "new")
+    assert values(uncommitted(log))["key 0"] == "new"
+
+
+def test_a_log_that_starts_again_cancels_the_pass() -> None:
+    log = new_log()
+    for number in range(60):
+        put(log, f"key {number % 3}", f"value {number}")
+    seal(log)
+    cleaning = begin(log)
+    log.truncate_fully_and_start_at(1_000, NOW)
+    assert cleaning.is_cancelled
+
+
 def test_a_segment_that_retention_deletes_during_a_pass_is_not_put_back() -> None:
     log = new_log()
     for number in range(60):
