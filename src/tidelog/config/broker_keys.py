@@ -25,6 +25,7 @@ from tidelog.config.quorum_keys import QUORUM_KEYS
 from tidelog.config.sasl_keys import SASL_KEYS
 from tidelog.config.security_keys import SECURITY_KEYS
 from tidelog.config.share_keys import SHARE_KEYS
+from tidelog.config.ssl_keys import SSL_KEYS
 
 _MOST = (1 << 31) - 1
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -318,6 +319,7 @@ BROKER_KEYS: Mapping[str, ConfigKey] = {
         _NETWORK,
         SECURITY_KEYS,
         SASL_KEYS,
+        SSL_KEYS,
         _TIDELOG,
     )
     for key in family

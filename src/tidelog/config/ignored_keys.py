@@ -201,27 +201,12 @@ _NAMES: Mapping[Support, str] = {
         security.providers
         ssl.allow.dn.changes
         ssl.allow.san.changes
-        ssl.cipher.suites
-        ssl.client.auth
-        ssl.enabled.protocols
-        ssl.endpoint.identification.algorithm
         ssl.engine.factory.class
-        ssl.key.password
         ssl.keymanager.algorithm
-        ssl.keystore.certificate.chain
-        ssl.keystore.key
-        ssl.keystore.location
-        ssl.keystore.password
-        ssl.keystore.type
-        ssl.principal.mapping.rules
         ssl.protocol
         ssl.provider
         ssl.secure.random.implementation
         ssl.trustmanager.algorithm
-        ssl.truststore.certificates
-        ssl.truststore.location
-        ssl.truststore.password
-        ssl.truststore.type
     """,
     reasons.DELEGATION_TOKENS: """
         delegation.token.expiry.check.interval.ms

@@ -6,21 +6,15 @@ from tidelog.config.addresses import SECURITY_PROTOCOLS, BadSetting, Listener
 from tidelog.config.jaas import BadJaas, JaasEntry, parse_jaas
 from tidelog.config.sasl_keys import jaas_text, listener_override
 
-PLAINTEXT, SASL_PLAINTEXT = (SECURITY_PROTOCOLS[name] for name in ("PLAINTEXT", "SASL_PLAINTEXT"))
+SASL = frozenset((SECURITY_PROTOCOLS["SASL_PLAINTEXT"], SECURITY_PROTOCOLS["SASL_SSL"]))
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 def check_listeners(listeners: Iterable[Listener], given: Mapping[str, str]) -> None:
-    """Check each listener's protocol, and the mechanisms and the JAAS entry of SASL listeners."""
+    """Check the mechanisms and the JAAS entry of SASL listeners."""
     for listener in listeners:
-        if listener.security_protocol not in (PLAINTEXT, SASL_PLAINTEXT):
-            raise BadSetting(
-                "listeners",
-                f"{listener.name} asks for encryption, and only PLAINTEXT and SASL_PLAINTEXT are "
-                "available yet",
-            )
-        if listener.security_protocol == SASL_PLAINTEXT:
+        if listener.security_protocol in SASL:
             _check_mechanisms(listener.name, given)
 
 

@@ -25,7 +25,8 @@ from tidelog.config.group_checks import check_consumer_groups
 from tidelog.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES
 from tidelog.config.key import BadValue, Value
 from tidelog.config.properties import parse_properties
-from tidelog.config.sasl_checks import check_listeners, check_login
+from tidelog.config.sasl_checks import SASL, check_listeners, check_login
+from tidelog.config.tls_settings import TlsSettings, all_tls_settings, check_own_listeners
 from tidelog.model.ids import NodeId
 
 __all__ = ["BadSetting", "BrokerSettings", "Listener", "VoterAddress", "parse_properties"]
@@ -175,6 +176,10 @@ class BrokerSettings:
     connection_failed_authentication_delay_ms: int
     security_protocols: Mapping[str, int]
     """The security protocol of each listener name, also of listeners of other nodes."""
+    tls_listeners: Mapping[str, TlsSettings]
+    """The encrypted listeners of this node."""
+    tls_peers: Mapping[str, TlsSettings]
+    """The encrypted listeners of other nodes, to which this node connects."""
 
     # Keys that only Tidelog has
     tidelog_replication_events_enable: bool
@@ -278,6 +283,10 @@ def _addresses(
     if not listeners:
         raise BadSetting("listeners", "at least one is needed, such as PLAINTEXT://:9092")
     check_listeners(listeners, given)
+    tls_listeners = all_tls_settings((one.name for one in listeners), protocols, given)
+    check_own_listeners(tls_listeners)
+    inter_broker = _inter_broker_name(values, given)
+    protocols.setdefault(inter_broker, SECURITY_PROTOCOLS.get(inter_broker, 0))
     advertised_items = values["advertised.listeners"]
     advertised = (
         tuple(listener for listener in listeners if listener.name not in controller_names)
@@ -288,7 +297,11 @@ def _addresses(
         "security_protocols": protocols,
         "listeners": listeners,
         "advertised_listeners": tuple(_reachable(one, host_name) for one in advertised),
-        "inter_broker_listener_name": _inter_broker_name(values, given),
+        "inter_broker_listener_name": inter_broker,
+        "tls_listeners": tls_listeners,
+        "tls_peers": all_tls_settings(
+            dict.fromkeys((*controller_names[:1], inter_broker)), protocols, given
+        ),
         "controller_listener_names": controller_names,
         "controller_quorum_voters": parse_voters(
             "controller.quorum.voters", values["controller.quorum.voters"]
@@ -368,7 +381,7 @@ def _check_logins(settings: BrokerSettings, values: Mapping[str, Value]) -> None
         (controllers, values["sasl.mechanism.controller.protocol"]),
         (brokers, values["sasl.mechanism.inter.broker.protocol"]),
     ):
-        if settings.security_protocols.get(name) == SECURITY_PROTOCOLS["SASL_PLAINTEXT"]:
+        if settings.security_protocols.get(name) in SASL:
             key = "controller" if name == controllers else "inter.broker"
             check_login(f"sasl.mechanism.{key}.protocol", str(mechanism), name, settings.raw)
 

@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from tidelog.config.broker_keys import BROKER_KEYS
 from tidelog.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES
 from tidelog.config.key import ENFORCED, ConfigStatus, Support
+from tidelog.config.ssl_keys import SSL_KEYS
 
 _ENFORCED_PER_LISTENER = re.compile(
     r"listener\.name\.[^.]+\."
     r"(max\.connections|sasl\.enabled\.mechanisms|connections\.max\.reauth\.ms"
-    r"|plain\.sasl\.jaas\.config)"
+    r"|(plain|scram-sha-256|scram-sha-512)\.sasl\.jaas\.config"
+    rf"|{'|'.join(re.escape(key.name) for key in SSL_KEYS)})"
 )
 
 

@@ -15,6 +15,8 @@ class Connected:
     peer: str
     """`host:port` of the other side."""
     listener: str
+    subject: str = ""
+    """The name in the certificate of the client; empty if it sent none."""
 
 
 @dataclass(slots=True)

@@ -75,6 +75,8 @@ class Connect:
     host: str
     port: int
     answer_bytes: int
+    tls_listener: str = ""
+    """The listener whose TLS settings apply; empty for a connection without encryption."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from tidelog.node.controller.client import ControllerClient
 from tidelog.node.controller.registration import ControllerRegistration
 from tidelog.node.events.replication_events import ReplicationEvents
 from tidelog.node.jobs import Jobs
-from tidelog.node.login import peer_logins
+from tidelog.node.login import peers_security
 from tidelog.node.metadata.current_image import CurrentImage
 from tidelog.node.metadata.metadata_log import MetadataLog, UnusableMetadata
 from tidelog.node.metadata.metadata_opening import open_metadata, open_metadata_log
@@ -143,7 +143,7 @@ def _basics(
     ports: NodePorts,
 ) -> Basics:
     clock, ready = Clock(now), ReadyQueue(OSError, UnusableMetadata)
-    jobs, peers = Jobs(ports.emit, clock), Peers(clock, ready, ports.emit, peer_logins(settings))
+    jobs, peers = Jobs(ports.emit, clock), Peers(clock, ready, ports.emit, peers_security(settings))
     storage = Storage(directories)
     failed = FailedDirectories(clock, storage, settings.log_dirs, home(settings), ports.stop)
     storage.on_failure = failed.directory_failed

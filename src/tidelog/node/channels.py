@@ -26,7 +26,8 @@ class Channels(Generic[Key]):
         self, peers: Peers, answer_bytes: int = ANSWER_BYTES, *, are_controllers: bool = False
     ) -> None:
         self._peers = peers
-        self._login = peers.logins.to_controllers if are_controllers else peers.logins.to_brokers
+        security = peers.security
+        self._security = security.to_controllers if are_controllers else security.to_brokers
         self._answer_bytes = answer_bytes
         self._by_key: dict[Key, tuple[Address, Channel]] = {}
 
@@ -44,7 +45,7 @@ class Channels(Generic[Key]):
     ) -> Channel:
         """Close the channel of this key, if there is one, and open a new one."""
         self.close(key)
-        channel = self._peers.channel(*address, refused, self._answer_bytes, self._login)
+        channel = self._peers.channel(*address, refused, self._answer_bytes, self._security)
         self._by_key[key] = (address, channel)
         return channel
 

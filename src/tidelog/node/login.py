@@ -6,8 +6,8 @@ from typing import NamedTuple
 from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 
-from tidelog.config.addresses import SECURITY_PROTOCOLS
 from tidelog.config.jaas import parse_jaas
+from tidelog.config.sasl_checks import SASL
 from tidelog.config.sasl_keys import jaas_text
 from tidelog.config.settings import BrokerSettings
 from tidelog.model.errors import ErrorCode
@@ -42,25 +42,40 @@ def _check(error: ErrorCode) -> None:
         raise MalformedMessage(f"the login is refused: {error.name}")
 
 
-class PeerLogins(NamedTuple):
-    to_brokers: PeerLogin | None = None
-    to_controllers: PeerLogin | None = None
+class PeerSecurity(NamedTuple):
+    """How this node connects to the brokers or to the controllers."""
+
+    login: PeerLogin | None = None
+    tls_listener: str = ""
+    """The listener whose TLS settings apply; empty without encryption."""
 
 
-NO_LOGINS = PeerLogins()
+PLAINTEXT = PeerSecurity()
 
 
-def peer_logins(settings: BrokerSettings) -> PeerLogins:
-    """The logins that the listeners between nodes need."""
+class PeersSecurity(NamedTuple):
+    to_brokers: PeerSecurity = PLAINTEXT
+    to_controllers: PeerSecurity = PLAINTEXT
+
+
+def peers_security(settings: BrokerSettings) -> PeersSecurity:
+    """How this node connects to the listeners between nodes."""
     controllers = settings.controller_listener_names[0]
-    return PeerLogins(
-        _login(settings, settings.inter_broker_listener_name) if settings.is_broker else None,
-        _login(settings, controllers),
+    return PeersSecurity(
+        _security(settings, settings.inter_broker_listener_name)
+        if settings.is_broker
+        else PLAINTEXT,
+        _security(settings, controllers),
     )
 
 
+def _security(settings: BrokerSettings, listener: str) -> PeerSecurity:
+    tls_listener = listener if listener in settings.tls_peers else ""
+    return PeerSecurity(_login(settings, listener), tls_listener)
+
+
 def _login(settings: BrokerSettings, listener: str) -> PeerLogin | None:
-    if settings.security_protocols.get(listener) != SECURITY_PROTOCOLS["SASL_PLAINTEXT"]:
+    if settings.security_protocols.get(listener) not in SASL:
         return None
     text = jaas_text(settings.raw, listener, PLAIN)
     assert text is not None, "the settings are checked"

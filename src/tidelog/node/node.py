@@ -184,7 +184,7 @@ class Node:
                     self._emit,
                     is_controllers=kind is ListenerKind.CONTROLLER,
                 )
-                self._authentication.opened(session)
+                self._authentication.opened(session, event.subject)
             case Disconnected() if event.conn >= 0:
                 session = self._sessions.pop(event.conn, None)
                 if session is not None:

@@ -16,7 +16,7 @@ from tidelog.model.events import ConnectFailed, Disconnected, FrameReceived, Pee
 from tidelog.model.ids import ConnId, Millis
 from tidelog.model.outbound import Chunk, CloseConnection, Connect, Outbound, Send
 from tidelog.node.clock import Clock
-from tidelog.node.login import NO_LOGINS, LoginSteps, PeerLogin, PeerLogins
+from tidelog.node.login import PLAINTEXT, LoginSteps, PeerSecurity, PeersSecurity
 from tidelog.node.ready import ReadyQueue
 from tidelog.node.timers import Timer
 from tidelog.protocol.malformed import MalformedMessage
@@ -92,9 +92,9 @@ class Channel:
         port: int,
         refused: Callable[[], None],
         answer_bytes: int,
-        login: PeerLogin | None = None,
+        security: PeerSecurity = PLAINTEXT,
     ) -> None:
-        self._login = login
+        self._security = security
         self._login_steps: LoginSteps | None = None
         """The exchange with which this node authenticates, while it is not finished."""
         self._peers = peers
@@ -150,8 +150,8 @@ class Channel:
     # -- called by the host ------------------------------------------------------------------------
 
     def connected(self) -> None:
-        if self._login is not None:
-            self._login_steps = self._login.steps()
+        if self._security.login is not None:
+            self._login_steps = self._security.login.steps()
             self._send_login(next(self._login_steps))
             return
         self._established()
@@ -232,7 +232,10 @@ class Channel:
 
     def _connect(self) -> None:
         self._conn = self._peers.open(self)
-        self._peers.emit(Connect(self._conn, self._host, self._port, self._answer_bytes))
+        tls_listener = self._security.tls_listener
+        self._peers.emit(
+            Connect(self._conn, self._host, self._port, self._answer_bytes, tls_listener)
+        )
 
     def _send(self, pending: _Pending) -> None:
         assert self._conn is not None
@@ -285,10 +288,10 @@ class Peers:
         clock: Clock,
         ready: ReadyQueue,
         emit: Callable[[Outbound], None],
-        logins: PeerLogins = NO_LOGINS,
+        security: PeersSecurity | None = None,
     ) -> None:
-        self.logins = logins
-        """How this node authenticates to brokers and to controllers."""
+        self.security = security or PeersSecurity()
+        """How this node connects to brokers and to controllers."""
         self.clock = clock
         self.timers = clock.timers
         self.ready = ready
@@ -302,9 +305,9 @@ class Peers:
         port: int,
         refused: Callable[[], None] = ignore_refusal,
         answer_bytes: int = ANSWER_BYTES,
-        login: PeerLogin | None = None,
+        security: PeerSecurity = PLAINTEXT,
     ) -> Channel:
-        return Channel(self, host, port, refused, answer_bytes, login)
+        return Channel(self, host, port, refused, answer_bytes, security)
 
     def find(self, conn: ConnId) -> Channel | None:
         return self._channels.get(conn)

@@ -10,14 +10,12 @@ requests is served last, and so is the rest of a crowd (F97). For every connecti
 
 import logging
 import select
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Iterator
 from time import thread_time_ns
 from typing import assert_never
 
 from tidelog.model.events import (
     Connected,
-    ConnectFailed,
     Event,
     FrameReceived,
     PeerConnected,
@@ -50,9 +48,12 @@ from tidelog.runtime.jobs import JobThreads
 from tidelog.runtime.transport.connection import SOCKET, Connection
 from tidelog.runtime.transport.connections import BY_CLOSE, BY_NODE, FEW, Connections
 from tidelog.runtime.transport.descriptors import DescriptorReserve
-from tidelog.runtime.transport.dialling import Dialler, connect_failed
+from tidelog.runtime.transport.gateway import Gateway
 from tidelog.runtime.transport.limits import COSTLY_CPU_NS, COSTLY_MS, CROWD, Limits
-from tidelog.runtime.transport.listeners import Acceptor, ListeningSocket
+from tidelog.runtime.transport.listeners import ListeningSocket
+from tidelog.runtime.transport.tls import TlsTransport
+from tidelog.runtime.transport.tls_contexts import NO_TLS, TlsContexts
+from tidelog.runtime.transport.tls_session import TlsFailure
 from tidelog.runtime.workers import Workers
 
 LATE_MS: Millis = 200
@@ -77,6 +78,7 @@ class Host:
         limits: Limits,
         clock: HostClock,
         reserve: DescriptorReserve | None = None,
+        contexts: TlsContexts = NO_TLS,
         cpu_clock: Callable[[], int] = thread_time_ns,
     ) -> None:
         self._node = node
@@ -93,16 +95,12 @@ class Host:
         self._jobs = JobThreads(self._alarm.ring, self._handle)
         self._readers = Workers(READING_THREADS, self._alarm.ring)
         self._reserve = reserve or DescriptorReserve()
-        self._dialler = Dialler(self._epoll, self._reserve)
         names = [listener.name for listener in listeners]
         self.connections = Connections(self._epoll, limits, names, self._readers, self._now)
-        self._acceptor = Acceptor(
-            self._epoll, listeners, limits.backlog, self.connections.quotas, self.connections.spare
+        self._gateway = Gateway(
+            self._epoll, listeners, limits, self.connections, self._reserve, contexts
         )
-        self._reserve.add_source(self.connections.spare)
         self._reserve.wake_with(self._alarm.ring)
-        self._ids = count(1)
-        self._failed_to_connect: list[ConnectFailed] = []  # not yet reported to the node
         self._interrupts = Interrupts(self._alarm.ring)
         self._status: int | None = None
 
@@ -137,7 +135,7 @@ class Host:
                 self._pass()
                 if not is_announced and self._node.is_ready:
                     is_announced = True
-                    self._acceptor.node_is_ready()
+                    self._gateway.node_is_ready()
                     ready()
         finally:
             self._close()
@@ -168,16 +166,16 @@ class Host:
             elif fd == self._alarm.fileno():
                 self._answer_alarm()
                 self._step_ended("the results of background work")
-            elif self._dialler.dials_on(fd):
-                self._finish_connecting(fd)
-                self._step_ended("a new connection to a peer")
-            elif self._acceptor.listens_on(fd):
-                self._accept(fd)
-                self._step_ended("accepting connections")
+            else:
+                self._open(self._gateway.serve(fd, now))
+                self._step_ended("new connections")
         if last:
             self._serve_last(last)
         if self.connections.is_holding:
             self._resume_holding(self._now + LAST_MS)
+        if self._gateway.ready:
+            self._open(self._gateway.shake_hands(self._clock))
+            self._step_ended("TLS handshakes")
         # After a long pass, read again before timers run, so no queued heartbeat is missed.
         self._is_late = self._now - now >= LATE_MS and not self._is_late
         if not self._is_late:
@@ -196,13 +194,11 @@ class Host:
 
     def _patience(self) -> float:
         """How long to wait for input, in seconds."""
-        if self.connections.is_holding:
+        if self.connections.is_holding or self._gateway.ready:
             return 0
-        until = self.connections.check_at
+        until = min(self.connections.check_at, self._gateway.due_at)
         if (deadline := self._node.next_deadline()) is not None:
             until = min(until, deadline)
-        if (resume := self._acceptor.resume_at) is not None:
-            until = min(until, resume)
         return max(0, until - self._now) / 1000
 
     def _answer_alarm(self) -> None:
@@ -217,8 +213,8 @@ class Host:
         if deadline is not None and deadline <= self._now:
             self._handle(Ticked())
             self._step_ended(self._node.in_work() or "timers")
-        if self._acceptor.resume_at is not None and self._acceptor.resume_at <= self._now:
-            self._acceptor.resume()
+        if self._gateway.due_at <= self._now:
+            self._gateway.keep_time(self._now)
         if self.connections.check_at <= self._now:
             self.connections.check()
             self._step_ended("closing idle connections")
@@ -227,11 +223,11 @@ class Host:
         """Send responses and report ended connections to the node, until nothing is left to do."""
         while True:
             self.connections.send_answers()
-            if not self.connections.events and not self._failed_to_connect:
+            if not self.connections.events and not self._gateway.failed:
                 return
             events = self.connections.take_events()
-            failed, self._failed_to_connect = self._failed_to_connect, []
-            self._acceptor.resume()
+            failed, self._gateway.failed = self._gateway.failed, []
+            self._gateway.resume()
             for event in (*events, *failed):
                 self._handle(event)
             self._step_ended("connections that ended")
@@ -239,27 +235,19 @@ class Host:
     def _close(self) -> None:
         self._jobs.stop()
         self._readers.stop()
-        self._acceptor.close()
-        self._dialler.close()
+        self._gateway.close()
         self.connections.close()
         self._epoll.close()
         self._alarm.close()
 
-    def _accept(self, fd: int) -> None:
-        for accepted in self._acceptor.accept(fd, self._now):
-            conn = next(self._ids)
-            self._epoll.register(accepted.sock.fileno(), select.EPOLLIN)
-            self.connections.admit_client(conn, accepted)
-            self._handle(Connected(conn, accepted.peer, accepted.listener))
-
-    def _finish_connecting(self, fd: int) -> None:
-        conn, sock, peer, answer_bytes, error = self._dialler.finish(fd)
-        if error is not None:
-            self._handle(connect_failed(conn, error))
-            return
-        self._epoll.modify(fd, select.EPOLLIN)
-        self.connections.admit(conn, sock, peer, answer_bytes)
-        self._handle(PeerConnected(conn))
+    def _open(self, events: Iterator[Event]) -> None:
+        """Report new connections to the node, and read what came with a handshake."""
+        for event in events:
+            self._handle(event)
+            if isinstance(event, Connected | PeerConnected):
+                conn = self.connections.find(event.conn)
+                if conn is not None and isinstance(conn.transport, TlsTransport):
+                    self._serve(conn, select.EPOLLIN)
 
     def _serve(self, conn: Connection, mask: int) -> None:
         if mask & select.EPOLLOUT and conn.waits_for == SOCKET:
@@ -284,10 +272,12 @@ class Host:
 
     def _read(self, conn: Connection) -> None:
         try:
-            frames = conn.receive(self.connections.shared)
+            frames = conn.transport.receive(conn, self.connections.shared)
         except BlockingIOError:
             return
-        except OSError:
+        except OSError as error:
+            if isinstance(error, TlsFailure):
+                log.warning("%s: closed: %s", conn.peer, error)
             self.connections.drop(conn)
             return
         except BadFrame as bad:
@@ -382,16 +372,14 @@ class Host:
                     if (conn := self.connections.find(outbound.conn)) is not None:
                         self.connections.end(conn, outbound.reason)
                     else:
-                        self._dialler.hang_up(outbound.conn)
+                        self._gateway.hang_up(outbound.conn)
                 case RequestFailed():
                     self.connections.fail(outbound)
                 case Connect():
-                    error = self._dialler.dial(outbound)
-                    if error is not None:
-                        self._failed_to_connect.append(connect_failed(outbound.conn, error))
+                    self._gateway.dial(outbound)
                 case LimitConnections():
                     self.connections.limit(outbound)
-                    self._acceptor.resume()
+                    self._gateway.resume()
                 case Stop():
                     log.log(logging.ERROR if outbound.status else logging.INFO, outbound.reason)
                     self._status = outbound.status

@@ -41,6 +41,8 @@ from tidelog.runtime.transport.descriptors import (
 )
 from tidelog.runtime.transport.limits import Limits
 from tidelog.runtime.transport.listeners import ListeningSocket, bind
+from tidelog.runtime.transport.tls_contexts import TlsContexts
+from tidelog.runtime.transport.tls_stores import BadStore
 
 log = logging.getLogger(__name__)
 
@@ -122,6 +124,7 @@ def _open(settings: BrokerSettings, usable: Collection[str], shares: Shares) -> 
     ]
     clock, reserve = HostClock(), DescriptorReserve()
     try:
+        contexts = TlsContexts(settings.tls_listeners, settings.tls_peers)
         disks = [
             RealDisk(path, shares.files, reserve) if path in usable else None
             for path in settings.log_dirs
@@ -131,7 +134,7 @@ def _open(settings: BrokerSettings, usable: Collection[str], shares: Shares) -> 
         raise CannotStart(
             f"the log directory {' or '.join(settings.log_dirs)} cannot be used: {failure}"
         ) from None
-    except UnusableMetadata as failure:
+    except (UnusableMetadata, BadStore) as failure:
         raise CannotStart(str(failure)) from None
     except OSError as error:
         raise CannotStart(f"the log directory cannot be used: {error}") from None
@@ -147,7 +150,7 @@ def _open(settings: BrokerSettings, usable: Collection[str], shares: Shares) -> 
         backlog=max(settings.socket_listen_backlog_size, 4096),
         http_hint=_http_hint(settings),
     )
-    host = Host(node, listeners, limits, clock, reserve)
+    host = Host(node, listeners, limits, clock, reserve, contexts)
     log.info(
         "at most %d open files: %d for clients, %d for each log directory",
         raise_limit(),

@@ -18,9 +18,9 @@ from tidelog.config.unused_keys import unused_keys_message
             "these keys of the configuration have no effect here: queued.max.requests",
         ),
         (
-            ["ssl.keystore.location", "rsm.config.bucket", "listener.name.plaintext.ssl.protocol"],
+            ["principal.builder.class", "rsm.config.bucket", "listener.name.plaintext.no.such.key"],
             "these keys of the configuration are not supported yet: "
-            "listener.name.plaintext.ssl.protocol, rsm.config.bucket, ssl.keystore.location",
+            "listener.name.plaintext.no.such.key, principal.builder.class, rsm.config.bucket",
         ),
     ],
 )
@@ -34,6 +34,7 @@ def test_keys_without_effect_are_named(names: list[str], message: str) -> None:
         "num.partitions",
         "max.connections.per.ip",
         "listener.name.plaintext.max.connections",
+        "listener.name.clients.ssl.keystore.location",
         "broker.id",
         # This key already has its own warning.
         "no.such.key",

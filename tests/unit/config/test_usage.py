@@ -36,7 +36,7 @@ def serving_code() -> str:
 
 @cache
 def parsing_code() -> str:
-    names = ("settings.py", "sasl_keys.py")
+    names = ("settings.py", "sasl_keys.py", "tls_settings.py")
     return "\n".join((SOURCE / "config" / name).read_text() for name in names)
 
 

@@ -1,6 +1,7 @@
 """A small node whose answer depends on a frame's first byte, and a host that runs the node."""
 
 import socket
+import ssl
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,6 +39,7 @@ from tidelog.runtime.clock import HostClock
 from tidelog.runtime.loop import Host
 from tidelog.runtime.transport.limits import Limits
 from tidelog.runtime.transport.listeners import bind
+from tidelog.runtime.transport.tls_contexts import NO_TLS, TlsContexts
 
 SLICE = struct.Struct(">qi")
 NUMBER = struct.Struct(">i")
@@ -66,6 +68,8 @@ class EchoNode:
         self.files = files or []
         self.was_closed = False
         self.connected: list[str] = []
+        self.subjects: list[str] = []
+        self.tls_listener = ""
         self.disconnected: list[ConnId] = []
         self.wall_moves: list[Millis] = []
         self.is_much_unread: list[bool] = []
@@ -98,6 +102,7 @@ class EchoNode:
             case Connected():
                 self._open.add(event.conn)
                 self.connected.append(event.peer)
+                self.subjects.append(event.subject)
             case PeerConnected():
                 return [Send(self._asker, [framed(b"connected")])]
             case ConnectFailed():
@@ -149,7 +154,8 @@ class EchoNode:
                 return [StopReading(conn)]
             case b"c":
                 self._asker = conn
-                return [Connect(PEER, rest[4:].decode(), NUMBER.unpack(rest[:4])[0], ANSWER)]
+                port, host = NUMBER.unpack(rest[:4])[0], rest[4:].decode()
+                return [Connect(PEER, host, port, ANSWER, self.tls_listener)]
             case b"r":
                 return [Send(PEER, [framed(rest)])]
             case b"h":
@@ -175,6 +181,11 @@ class Client:
 
     def __init__(self) -> None:
         self.sock = socket.socket()
+
+    def encrypt(self, context: ssl.SSLContext, host: str = "localhost") -> "Client":
+        """Encrypt an open connection."""
+        self.sock = context.wrap_socket(self.sock, server_hostname=host)
+        return self
 
     def connect(self, address: tuple[str, int]) -> "Client":
         self.sock.connect(address)
@@ -208,12 +219,17 @@ class Served:
     """A running host with its node."""
 
     def __init__(
-        self, node: EchoNode, limits: Limits, clock: HostClock, cpu_clock: Callable[[], int]
+        self,
+        node: EchoNode,
+        limits: Limits,
+        clock: HostClock,
+        cpu_clock: Callable[[], int],
+        contexts: TlsContexts,
     ) -> None:
         listening = bind("PLAINTEXT", "127.0.0.1", 0)
         self.node = node
         self.address: tuple[str, int] = listening.sock.getsockname()
-        self.host = Host(node, [listening], limits, clock, cpu_clock=cpu_clock)
+        self.host = Host(node, [listening], limits, clock, contexts=contexts, cpu_clock=cpu_clock)
         self.status: int | None = None
         self._thread = Thread(target=self._run)
         self._thread.start()
@@ -243,8 +259,11 @@ def serving(
     limits: Limits | None = None,
     clock: HostClock | None = None,
     cpu_clock: Callable[[], int] = thread_time_ns,
+    contexts: TlsContexts = NO_TLS,
 ) -> Iterator[Served]:
-    served = Served(node or EchoNode(), limits or Limits(), clock or HostClock(), cpu_clock)
+    served = Served(
+        node or EchoNode(), limits or Limits(), clock or HostClock(), cpu_clock, contexts
+    )
     try:
         yield served
     finally:

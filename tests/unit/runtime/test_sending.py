@@ -26,6 +26,7 @@ from tidelog.runtime.transport.connection import (
     Connection,
 )
 from tidelog.runtime.transport.limits import Limits
+from tidelog.runtime.transport.plain import PlainTransport
 
 CONTENT = random.Random(1).randbytes(SENDFILE_BYTES + 2_000_000)
 
@@ -246,7 +247,7 @@ def pair() -> Iterator[tuple[Connection, socket.socket]]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.setblocking(False)
-        yield Connection(1, ours, "peer", FrameSplitter(1000), 0), theirs
+        yield Connection(1, PlainTransport(ours), "peer", FrameSplitter(1000), 0), theirs
 
 
 def test_unsent_counts_what_the_queue_holds(

@@ -1,4 +1,4 @@
-"""Authenticates the connections of SASL listeners.
+"""Authenticates connections: by SASL, or by the certificate of the client on SSL listeners.
 
 Invariants: until a connection has authenticated, it has the three APIs that this takes, and no
 others. After a failure, it stays open for `connection.failed.authentication.delay.ms` without any
@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 
 from tidelog.api.handler import Request
 from tidelog.api.registry import Api
-from tidelog.config.addresses import SECURITY_PROTOCOLS
 from tidelog.config.jaas import parse_jaas
+from tidelog.config.principal_mapping import NoMatchingRule, user_of
+from tidelog.config.sasl_checks import SASL
 from tidelog.config.sasl_keys import jaas_text, listener_override
 from tidelog.config.settings import BrokerSettings
 from tidelog.model.authentication import Authenticate, BeginAuthentication, SaslAnswer
@@ -31,7 +32,6 @@ log = logging.getLogger(__name__)
 
 BEFORE_AUTHENTICATION = frozenset({17, 18, 36})
 """The keys of SaslHandshake, ApiVersions and SaslAuthenticate."""
-_SASL = (SECURITY_PROTOCOLS["SASL_PLAINTEXT"], SECURITY_PROTOCOLS["SASL_SSL"])
 _NO_STATE = "SaslAuthenticate is only expected after SaslHandshake, on a SASL listener"
 
 
@@ -84,20 +84,36 @@ class Authentication:
         self._listeners = {
             listener.name: SaslListener(listener.name, settings)
             for listener in settings.listeners
-            if listener.security_protocol in _SASL
+            if listener.security_protocol in SASL
         }
+        self._tls_listeners = settings.tls_listeners
         self._delay_ms = settings.connection_failed_authentication_delay_ms
         self._clock = clock
         self._dice = dice
         self._current = current
         self._exchanges: dict[ConnId, _Exchange] = {}
 
-    def opened(self, session: ClientSession) -> None:
-        """Restrict a new connection of a SASL listener, until it has authenticated."""
+    def opened(self, session: ClientSession, subject: str = "") -> None:
+        """Restrict a new connection of a SASL listener, until it has authenticated.
+
+        On other listeners, a client with a certificate is the user that the rules make of its name.
+        """
         listener = self._listeners.get(session.listener)
-        if listener is not None:
+        if listener is None:
+            if subject:
+                self._take_certificate(session, subject)
+        else:
             self._exchanges[session.conn] = exchange = _Exchange(session, listener)
             self._restrict(exchange)
+
+    def _take_certificate(self, session: ClientSession, subject: str) -> None:
+        try:
+            user = user_of(self._tls_listeners[session.listener].mapping_rules, subject)
+        except NoMatchingRule as refused:
+            session.apis = {}
+            session.close(str(refused))
+            return
+        session.principal = Principal(USER, user)
 
     def closed(self, conn: ConnId) -> None:
         exchange = self._exchanges.pop(conn, None)

@@ -1,11 +1,10 @@
-"""One connection: splits received bytes into frames, and queues responses until they are sent.
+"""One connection: its place in the host, and its queue of responses until they are sent.
 
 Invariants: an idle connection owns no buffer. The queue of responses is bounded, because the caller
 stops reading requests when `unsent` exceeds a limit. `unsent` counts the memory of the queue.
 Queued bytes that are still in a file take almost no memory.
 """
 
-import os
 import socket
 from array import array
 from collections.abc import Callable, Sequence
@@ -18,15 +17,11 @@ from tidelog.model.outbound import Chunk
 from tidelog.protocol.framing import FrameSplitter
 from tidelog.runtime.files.file import RealFile
 from tidelog.runtime.transport.limits import COSTLY_FOR_MS
+from tidelog.runtime.transport.plain import Transport
 
 INLINE_BYTES = 16 * 1024
 """A file slice up to this size is read and joined with other chunks, because sendfile would cost
 more.
-"""
-
-BULK_READ_BYTES = 64 * 1024
-"""The size of the first read from a connection with large frames. After the first read, the rest of
-a frame is received directly into the frame's own buffer.
 """
 
 JOIN_BYTES = 64 * 1024
@@ -76,10 +71,10 @@ class HeldFrames:
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """A socket with its frame splitter, its queue of unsent chunks, and its reasons not to read."""
+    """A transport with its splitter, its queue of unsent chunks, and its reasons not to read."""
 
     id: ConnId
-    sock: socket.socket
+    transport: Transport
     peer: str
     splitter: FrameSplitter
     active_at: Millis
@@ -111,22 +106,6 @@ class Connection:
         if is_slow and self.was_slow and self.id > 0:
             self.costly_until = now + COSTLY_FOR_MS
         self.was_slow = is_slow
-
-    def receive(self, shared: memoryview) -> list[memoryview] | None:
-        """Read once; returns the frames that are now complete, or None at the end of the stream."""
-        space = self.splitter.space()
-        if space is not None:
-            self.is_bulk = True
-            count = self.sock.recv_into(space)
-            return self.splitter.received(count) if count else None
-        most = min(BULK_READ_BYTES, len(shared)) if self.is_bulk else 0
-        count = self.sock.recv_into(shared, most)
-        if not count:
-            return None
-        frames = self.splitter.feed(shared[:count])
-        if len(frames) > 1:
-            self.is_bulk = False
-        return frames
 
     def enqueue(self, chunks: list[Chunk]) -> None:
         self.waiting += chunks
@@ -171,7 +150,7 @@ class Connection:
         # Hold the descriptor while it is used, because the file may release it at any time.
         source = cast(RealFile, part.file).descriptor()
         count = min(part.length, share)
-        sent = os.sendfile(self.sock.fileno(), source.number, part.position, count)
+        sent = self.transport.send_file(source.number, part.position, count)
         if sent == 0:
             raise ShortFile(f"the file ends before position {part.position}")
         if sent < part.length:
@@ -195,7 +174,7 @@ class Connection:
         joined = parts[0] if len(parts) == 1 else b"".join(parts)
         # If more chunks follow, let the kernel fill the packet instead of sending a small one.
         flags = socket.MSG_MORE if len(parts) < len(waiting) else 0
-        sent = self.sock.send(joined, flags)
+        sent = self.transport.send(joined, flags)
         if sent == size and not flags:
             waiting.clear()
             self.unsent = 0

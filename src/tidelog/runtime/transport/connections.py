@@ -8,7 +8,6 @@ more is sent to it.
 
 import logging
 import select
-import socket
 from collections.abc import Collection, Iterator
 from heapq import nsmallest
 
@@ -34,6 +33,7 @@ from tidelog.runtime.transport.limits import (
     Limits,
 )
 from tidelog.runtime.transport.listeners import Accepted
+from tidelog.runtime.transport.plain import Transport
 from tidelog.runtime.transport.unread_responses import UnreadResponses
 from tidelog.runtime.workers import Workers
 
@@ -117,9 +117,9 @@ class Connections:
         return self._by_id.get(conn)
 
     def admit(
-        self, conn: ConnId, sock: socket.socket, peer: str, answer_bytes: int | None = None
+        self, conn: ConnId, transport: Transport, peer: str, answer_bytes: int | None = None
     ) -> None:
-        """Serve a socket that epoll already watches for input.
+        """Serve a connection that epoll already watches for input.
 
         `answer_bytes` bounds the frames of a connection that this node opened. These frames are
         responses, so the limit for requests does not apply to them (F60).
@@ -127,16 +127,16 @@ class Connections:
         longest = self._limits.request_bytes if answer_bytes is None else answer_bytes
         apis = self._limits.apis if answer_bytes is None else None
         splitter = FrameSplitter(longest, self._buffers, apis)
-        admitted = Connection(conn, sock, peer, splitter, self.now, interest=_IN)
-        self._by_id[conn] = self.by_fd[sock.fileno()] = admitted
+        admitted = Connection(conn, transport, peer, splitter, self.now, interest=_IN)
+        self._by_id[conn] = self.by_fd[transport.fileno()] = admitted
 
-    def admit_client(self, conn: ConnId, accepted: Accepted) -> None:
+    def admit_client(self, conn: ConnId, accepted: Accepted, transport: Transport) -> None:
         """Serve a client.
 
         If max.connections is exceeded, close the connections that have been idle for longest.
         """
-        listener, sock, address, peer = accepted
-        self.admit(conn, sock, peer)
+        listener, _, address, peer = accepted
+        self.admit(conn, transport, peer)
         admitted = self._by_id[conn]
         admitted.listener, admitted.address = listener, address
         # As `active_at` is before `opened_at`, `is_silent` is true until the first request.
@@ -235,7 +235,7 @@ class Connections:
         )
         if interest != conn.interest:
             conn.interest = interest
-            self._epoll.modify(conn.sock.fileno(), interest)
+            self._epoll.modify(conn.transport.fileno(), interest)
 
     # -- Sending -------------------------------------------------------------------------------
 
@@ -340,8 +340,8 @@ class Connections:
         """Close the connection immediately, even if its queue is not sent."""
         if self._by_id.pop(conn.id, None) is None:
             return
-        del self.by_fd[conn.sock.fileno()]
-        conn.sock.close()
+        del self.by_fd[conn.transport.fileno()]
+        conn.transport.close()
         conn.muted |= BY_CLOSE
         self.release(conn)
         conn.waiting.clear()
@@ -396,4 +396,4 @@ class Connections:
 
     def close(self) -> None:
         for conn in self:
-            conn.sock.close()
+            conn.transport.close()

@@ -17,11 +17,8 @@ from tidelog.runtime.transport.descriptors import EXHAUSTED, DescriptorReserve
 
 
 class Dialled(NamedTuple):
-    conn: ConnId
+    wish: Connect
     sock: socket.socket
-    peer: str
-    answer_bytes: int
-    """The longest frame that the peer may send."""
     error: OSError | None
 
 
@@ -50,8 +47,7 @@ class Dialler:
         if error_number not in (0, errno.EINPROGRESS):
             sock.close()
             return OSError(error_number, os.strerror(error_number))
-        peer = f"{wish.host}:{wish.port}"
-        self._by_fd[sock.fileno()] = Dialled(wish.conn, sock, peer, wish.answer_bytes, None)
+        self._by_fd[sock.fileno()] = Dialled(wish, sock, None)
         self._epoll.register(sock.fileno(), select.EPOLLOUT)
         return None
 
@@ -75,7 +71,7 @@ class Dialler:
     def hang_up(self, conn: ConnId) -> None:
         """Abandon a connection attempt, if it is still in progress."""
         for fd, dialled in list(self._by_fd.items()):
-            if dialled.conn == conn:
+            if dialled.wish.conn == conn:
                 self._by_fd.pop(fd).sock.close()
 
     def close(self) -> None:

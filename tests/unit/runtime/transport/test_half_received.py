@@ -12,10 +12,11 @@ from tidelog.protocol.framing import FrameSplitter
 from tidelog.runtime.transport.connection import Connection
 from tidelog.runtime.transport.half_received import ENOUGH_BYTES, HalfReceived
 from tidelog.runtime.transport.limits import Limits
+from tidelog.runtime.transport.plain import PlainTransport
 
 
 def connection(conn: ConnId) -> Connection:
-    return Connection(conn, socket.socket(), f"peer {conn}", FrameSplitter(100), 0)
+    return Connection(conn, PlainTransport(socket.socket()), f"peer {conn}", FrameSplitter(100), 0)
 
 
 def test_below_the_limit_all_are_read() -> None:

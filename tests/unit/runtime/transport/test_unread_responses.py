@@ -10,6 +10,7 @@ from tests.unit.runtime.echo import framed, serving
 from tidelog.protocol.framing import Buffers, FrameSplitter
 from tidelog.runtime.transport.connection import Connection
 from tidelog.runtime.transport.limits import Limits
+from tidelog.runtime.transport.plain import PlainTransport
 from tidelog.runtime.transport.unread_responses import PATIENCE_MS, UnreadResponses
 
 MOST = 1_000
@@ -19,8 +20,14 @@ MOST = 1_000
 def conns() -> Iterator[list[Connection]]:
     socks = [socket.socket() for _ in range(4)]
     buffers = Buffers()
+
+    def splitter() -> FrameSplitter:
+        return FrameSplitter(1_000, buffers, None)
+
     yield [
-        Connection(number, sock, f"client {number}", FrameSplitter(1_000, buffers, None), 0)
+        Connection(
+            number, PlainTransport(sock), f"client {number}", FrameSplitter(1_000, buffers, None), 0
+        )
         for number, sock in enumerate(socks, 1)
     ]
     for sock in socks:
