@@ -5,6 +5,8 @@ in-sync set has at least min.insync.replicas members.
 
 Quorum (the metadata log): a majority of voters holds the record, and also holds a record of the
 leader's epoch.
+
+`rules.py` gives both rules the shape in which partitions use them.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,6 +22,8 @@ class InSync(NamedTuple):
     """The committed set plus the replicas that this leader has asked to add."""
     minimum: int
     """min.insync.replicas"""
+    epoch_start: Offset = 0
+    """The log end offset at which the leader's epoch began. Only the quorum rule needs it."""
 
 
 def isr_committed(ends: Mapping[NodeId, Offset], isr: InSync, floor: Offset) -> Offset:

@@ -1,6 +1,6 @@
 """Scenarios of one partition's leader. Every answer ends with [high watermark, in-sync set].
 
-lead me=1 epoch=4 isr=1,2,3 min=2 [replicas=1,2,3] [start=0] [end=0] [hw=0] [lag=1000]
+lead me=1 epoch=4 isr=1,2,3 min=2 [replicas=1,2,3] [start=0] [end=0] [hw=0] [lag=1000] [rule=isr]
 produce end=5
 fetch replica=2 offset=5 [broker_epoch=-1] [ineligible]
 agree isr=1,2 epoch=1 [replicas=1,2,3] [min=2]       the controller's decision
@@ -29,6 +29,7 @@ from tidelog.replication.isr.leader import (
     Produced,
     ProposeIsr,
 )
+from tidelog.replication.rules import RULES
 
 HERE = Path(__file__).parent
 BEGINNING = 1_000_000
@@ -65,6 +66,7 @@ class Storyteller:
                 int(values["min"]),
             ),
             now=self.now,
+            rule=RULES[values.get("rule", "isr")],
         )
         return []
 

@@ -1,10 +1,11 @@
 """The leader of one partition: follower progress, the in-sync set and the high watermark.
 
-Invariants: the high watermark never moves back. It never passes the offset that the commit rule
-allows for the maximal in-sync set. This set is the agreed set plus the replicas that this leader
-has asked to add. At most one change of the in-sync set is in flight. The change is valid only for
-the partition epoch of its request. The replicas that the change adds stay in the maximal set until
-the controller has certainly refused the change, or a later partition epoch is known.
+Invariants: the high watermark never moves back. It never passes the offset that the partition's
+commit rule allows. The ISR rule looks at the maximal in-sync set, which is the agreed set plus the
+replicas that this leader has asked to add. The quorum rule looks at all replicas. At most one
+change of the in-sync set is in flight. The change is valid only for the partition epoch of its
+request. The replicas that the change adds stay in the maximal set until the controller has
+certainly refused the change, or a later partition epoch is known.
 """
 
 from collections.abc import Iterable
@@ -13,8 +14,9 @@ from typing import NamedTuple, TypeAlias, assert_never
 
 from tidelog.model.ids import NO_OFFSET, BrokerEpoch, LeaderEpoch, Millis, NodeId, Offset
 from tidelog.model.replication_events import FollowerState, LeaveReason, Left
-from tidelog.replication.commit import InSync, isr_committed
+from tidelog.replication.commit import InSync
 from tidelog.replication.isr.progress import FollowerProgress
+from tidelog.replication.rules import ISR, CommitRule
 
 
 @dataclass(slots=True)
@@ -129,6 +131,7 @@ class PartitionLeader:
         "_progress",
         "_proposal",
         "_proposed",
+        "_rule",
         "epoch",
         "epoch_start",
         "high_watermark",
@@ -143,8 +146,10 @@ class PartitionLeader:
         high_watermark: Offset,
         agreed: IsrAgreed,
         now: Millis,
+        rule: CommitRule = ISR,
     ) -> None:
         assert high_watermark <= end
+        self._rule = rule
         self._me = me
         self._agreed = agreed.isr
         self._minimum = agreed.minimum
@@ -160,7 +165,7 @@ class PartitionLeader:
             if replica != me
         }
         self._ends: dict[NodeId, Offset] = {me: end, **dict.fromkeys(self._progress, NO_OFFSET)}
-        self._in_sync = InSync(self._agreed, self._agreed, self._minimum)
+        self._in_sync = InSync(self._agreed, self._agreed, self._minimum, epoch_start)
         self.epoch = epoch
         self.epoch_start = epoch_start
         self.high_watermark = high_watermark
@@ -284,7 +289,7 @@ class PartitionLeader:
     def _settle_in_sync(self) -> None:
         """Recompute the agreed set, and the maximal set of replicas that may be in sync (F12)."""
         maximal = self._agreed if self._proposed is None else self._agreed | self._proposed
-        self._in_sync = InSync(self._agreed, maximal, self._minimum)
+        self._in_sync = InSync(self._agreed, maximal, self._minimum, self.epoch_start)
 
     def _maybe_expand(
         self,
@@ -388,7 +393,7 @@ class PartitionLeader:
         self._settle_in_sync()
 
     def _advance(self, effects: list[LeaderEffect]) -> None:
-        committed = isr_committed(self._ends, self._in_sync, self.high_watermark)
+        committed = self._rule.committed(self._ends, self._in_sync, self.high_watermark)
         if committed > self.high_watermark:
             self.high_watermark = committed
             effects.append(AdvanceHighWatermark(committed))
