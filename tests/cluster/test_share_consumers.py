@@ -22,7 +22,7 @@ from tidelog.testing import Cluster
 PROGRAM = Path(__file__).with_name("ShareConsumers.java")
 TOPIC = "work"
 RECORDS = 1_500
-MEMBERS = 5
+MEMBERS = 20
 
 
 class Members:
