@@ -43,6 +43,9 @@ from tidelog.protocol.pieces import CurrentLeader
 _STRICT = 1
 _MOST_BYTES = 32 << 20
 """The maximum size of the records of a response, which is built in memory."""
+MOST_PARTITIONS = 10_000
+"""The maximum number of partitions of a session. Partitions of topics that do not exist stay in a
+session, because the topic may only be unknown to this broker yet."""
 _NO_RECORDS = RecordsAcquired(ErrorCode.none)
 _DONE = RecordsAcknowledged(ErrorCode.none)
 
@@ -67,6 +70,9 @@ def fetch(request: Request) -> Handling:
     for topic in message.forgotten_topics_data:
         for index in topic.partitions:
             session.partitions.pop((topic.topic_id, index), None)
+    if len(session.partitions) > MOST_PARTITIONS:
+        yield from _close(request, session)
+        return _fetch_response(request, _Outcome(), ErrorCode.invalid_request)
     outcome = _Outcome()
     yield from _acknowledge(request, outcome)
     if message.share_session_epoch == FINAL_EPOCH:

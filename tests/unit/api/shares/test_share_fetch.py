@@ -1,8 +1,10 @@
 """ShareFetch and ShareAcknowledge: sessions, acknowledgements, records and errors."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from kio.schema.share_acknowledge.v2 import request as ack
@@ -32,6 +34,7 @@ class Member:
         self.effects: list[Any] = []
         self.acquired = RecordsAcquired(ErrorCode.none, None, b"batches", ((3, 5, 1),))
         self.acknowledged = RecordsAcknowledged(ErrorCode.none)
+        self.when_acknowledged: Callable[[], object] = lambda: None
 
     def fetch(self, epoch: int, *acks: tuple[int, int, tuple[int, ...]], **changes: Any) -> Any:
         batches = tuple(
@@ -80,6 +83,7 @@ class Member:
                 case AcquireRecords():
                     answer = [self.acquired for _ in effect.partitions]
                 case AcknowledgeRecords():
+                    self.when_acknowledged()
                     answer = [self.acknowledged for _ in effect.acknowledgements]
                 case ReleaseRecords():
                     answer = None
@@ -209,3 +213,30 @@ def test_the_feature_is_needed() -> None:
     response = member._run(share_fetch.fetch, _last_message(member), image(features={}))
 
     assert response.error_code is ErrorCode.unsupported_version
+
+
+def test_a_session_with_too_many_partitions_ends() -> None:
+    """A client could otherwise add partitions of topics that do not exist for ever."""
+    member = Member()
+    member.fetch(0)
+    partitions = tuple(
+        share.FetchPartition(partition_index=index, acknowledgement_batches=())
+        for index in range(share_fetch.MOST_PARTITIONS)
+    )
+    topics = (share.FetchTopic(topic_id=UUID(int=99), partitions=partitions),)
+
+    answer = member.fetch(1, topics=topics)
+
+    assert answer.error_code is ErrorCode.invalid_request
+    assert isinstance(member.effects[-1], ReleaseRecords)
+    assert len(member.sessions) == 0
+
+
+def test_a_session_that_ends_while_acknowledgements_are_stored_acquires_nothing() -> None:
+    member = Member()
+    member.fetch(0)
+    member.when_acknowledged = lambda: member.sessions.connection_lost(1)
+
+    member.fetch(1, (3, 5, (1,)))
+
+    assert isinstance(member.effects[-1], AcknowledgeRecords)
