@@ -213,6 +213,13 @@ class ReadableLog:
         """The offset of the last marker of a producer since the log was opened, or -1."""
         return self._tail.producers.marker_offset(producer_id)
 
+    def transaction_verified(self, producer_id: ProducerId, marker_offset: Offset) -> None:
+        """Accept a transaction of this producer, unless it gets another marker first.
+
+        The coordinator has confirmed the transaction after the marker at `marker_offset`.
+        """
+        self._tail.producers.verified(producer_id, marker_offset)
+
     def aborted_transactions(
         self, start: Offset, end: Offset, *, waits: bool = True
     ) -> tuple[AbortedTxn, ...]:

@@ -43,6 +43,7 @@ class ProducerEntry:
         "last_timestamp",
         "marker_offset",
         "transaction_first_offset",
+        "verified_after",
     )
 
     def __init__(self, epoch: int) -> None:
@@ -52,6 +53,8 @@ class ProducerEntry:
         self.marker_offset: Offset = NO_OFFSET
         """The offset of the last marker; -1 if none was appended since the log was opened."""
         self.transaction_first_offset: Offset = NO_OFFSET
+        self.verified_after: Offset = NO_OFFSET
+        """The last marker when the coordinator confirmed the producer's next transaction."""
         self.batches: deque[BatchSpan] = deque(maxlen=WINDOW)
 
     @property
@@ -107,6 +110,15 @@ class ProducerStates:
                 ErrorCode.invalid_producer_epoch,
                 f"Epoch of producer {header.producer_id} is {header.producer_epoch}, "
                 f"which is smaller than the last seen epoch {entry.epoch}",
+            )
+        if (
+            header.attributes & TRANSACTIONAL_MASK
+            and entry.transaction_first_offset == NO_OFFSET
+            and entry.verified_after != entry.marker_offset
+        ):
+            # A marker has ended the transaction since the coordinator confirmed it (KIP-890).
+            return AppendRefused(
+                ErrorCode.invalid_txn_state, "Record was not part of an ongoing transaction"
             )
         if check_sequence and not _is_next(entry, header):
             return AppendRefused(
@@ -213,6 +225,12 @@ class ProducerStates:
         """The offset of the producer's last marker, or -1."""
         entry = self.entries.get(producer_id)
         return NO_OFFSET if entry is None else entry.marker_offset
+
+    def verified(self, producer_id: ProducerId, marker_offset: Offset) -> None:
+        """The coordinator has confirmed a transaction that begins after this marker."""
+        entry = self.entries.get(producer_id)
+        if entry is not None:
+            entry.verified_after = marker_offset
 
     def active(self) -> tuple[ActiveProducer, ...]:
         """All producers that have written to this log and have not expired."""

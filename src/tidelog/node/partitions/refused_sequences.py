@@ -28,6 +28,7 @@ TOO_EARLY = AppendResult(ErrorCode.not_leader_or_follower), NO_OFFSET
 """The result for a batch that a client must send again, after the batch before it."""
 _FOR_THE_MOMENT = frozenset(
     {
+        ErrorCode.concurrent_transactions,
         ErrorCode.not_leader_or_follower,
         ErrorCode.not_enough_replicas,
         ErrorCode.kafka_storage_error,

@@ -6,7 +6,9 @@ itself. Later batches need no verification, because the log holds the open trans
 
 Invariant: no record of a transaction is appended that its coordinator does not know, or has ended.
 Otherwise, the record would get no marker, and the last stable offset would stand still (F72), or it
-would become part of the producer's next transaction (F73).
+would become part of the producer's next transaction (F73). The log itself refuses a batch that
+begins a transaction if a marker was appended after the verification. If a marker is appended during
+the verification, the coordinator is asked again: the marker may belong to the transaction before.
 
 While a batch is verified, the next request of the same connection does not start, so the batches of
 a producer stay in order.
@@ -27,7 +29,7 @@ from tidelog.model.effects import (
     PartitionAppend,
 )
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import ConnId, Millis, Offset, ProducerId, TopicPartition
+from tidelog.model.ids import NO_OFFSET, ConnId, Millis, Offset, ProducerId, TopicPartition
 from tidelog.node.clock import Clock
 from tidelog.node.partitions.append_checks import Hold
 from tidelog.node.partitions.partitions import Partitions
@@ -78,11 +80,15 @@ class TransactionalAppends:
         self, effect: AppendInTransaction, resume: Resume, conn: ConnId
     ) -> list[AppendResult] | Parked:
         """Append the batches, and park the request for the verification and for `acks`."""
-        unverified: list[_Unverified] = []
-        if effect.adds or self._verifies:
-            for place, append in enumerate(effect.appends):
-                if (found := self._unverified(place, append)) is not None:
-                    unverified.append(found)
+        unverified = [
+            found
+            for place, append in enumerate(effect.appends)
+            if (found := self._unverified(place, append)) is not None
+        ]
+        if not effect.adds and not self._verifies:
+            for one in unverified:
+                self._trust(one)
+            unverified = []
         if not unverified:
             plain = AppendBatches(effect.appends, effect.acks, effect.timeout_ms)
             return self.partitions.append(plain, resume, AppendOrigin.CLIENT, conn)
@@ -103,8 +109,6 @@ class TransactionalAppends:
         replica = self.partitions.leading(effect.partition)
         if isinstance(replica, ErrorCode):
             return replica
-        if not effect.adds and not self._verifies:
-            return ErrorCode.none
         if replica.log.has_open_transaction(effect.producer_id, effect.epoch):
             return ErrorCode.none
         one = _Unverified(
@@ -116,26 +120,39 @@ class TransactionalAppends:
             replica.log.marker_offset(effect.producer_id),
         )
 
+        if not effect.adds and not self._verifies:
+            self._trust(one)
+            return ErrorCode.none
+        unverified = [one]
+
         def answered(errors: Errors) -> None:
             error = errors[effect.partition]
-            if error is ErrorCode.none and (late := self.outdated(one)) is not None:
-                error = late.error
+            if error is ErrorCode.none:
+                error = self.confirm(unverified[0])
             resume(error)
 
-        _Joining(self, effect.transactional_id, [one], answered, adds=effect.adds).begin()
+        _Joining(self, effect.transactional_id, unverified, answered, adds=effect.adds).begin()
         return PARKED
 
-    def outdated(self, one: _Unverified) -> AppendResult | None:
-        """The refusal if the transaction may have ended while it was verified (F73)."""
+    def confirm(self, one: _Unverified) -> ErrorCode:
+        """Let the log accept a transaction that its coordinator has confirmed."""
         replica = self.partitions.get(one.partition)
         if replica is None or replica.leader is not one.leadership:
-            return AppendResult(ErrorCode.not_leader_or_follower)
-        if replica.log.marker_offset(one.producer_id) != one.marker_offset:
-            return AppendResult(
-                ErrorCode.invalid_txn_state,
-                message="Record was not part of an ongoing transaction",
-            )
-        return None
+            return ErrorCode.not_leader_or_follower
+        self._trust(one)
+        return ErrorCode.none
+
+    def _trust(self, one: _Unverified) -> None:
+        replica = self.partitions.get(one.partition)
+        assert replica is not None
+        replica.log.transaction_verified(one.producer_id, one.marker_offset)
+
+    def newest_marker(self, one: _Unverified) -> Offset:
+        """The producer's last marker now. It differs if one came during the verification."""
+        replica = self.partitions.get(one.partition)
+        if replica is None or replica.leader is not one.leadership:
+            return one.marker_offset
+        return replica.log.marker_offset(one.producer_id)
 
     @property
     def retry_ms(self) -> tuple[Millis, Millis]:
@@ -170,7 +187,10 @@ class TransactionalAppends:
 
 
 class _Joining:
-    """Asks the coordinator about partitions, again while the producer's last transaction ends."""
+    """Asks the coordinator about partitions, again while the producer's last transaction ends.
+
+    `unverified` is up to date when `done` is called.
+    """
 
     def __init__(
         self,
@@ -182,6 +202,7 @@ class _Joining:
         adds: bool,
     ) -> None:
         self._owner = owner
+        self._unverified = unverified
         first = unverified[0]
         self._request = Joining(
             transactional_id,
@@ -204,8 +225,18 @@ class _Joining:
         if is_ending and not self._request.verify_only and again <= self._deadline:
             # The markers of the last transaction are on their way, which is soon over.
             clock.timers.at(again, self.begin)
+        elif self._got_markers():
+            self.begin()
         else:
             self._done(errors)
+
+    def _got_markers(self) -> bool:
+        """Whether the answer may be out of date, because a marker has come since the question."""
+        before = list(self._unverified)
+        self._unverified[:] = [
+            one._replace(marker_offset=self._owner.newest_marker(one)) for one in before
+        ]
+        return self._unverified != before
 
 
 @dataclass(slots=True, eq=False)
@@ -238,14 +269,38 @@ class _Verification:
 
     def _refusals(self, errors: Errors) -> Mapping[int, AppendResult]:
         refused: dict[int, AppendResult] = {}
+        partitions = self.owner.partitions
         for one in self.unverified:
             error = errors.get(one.partition, ErrorCode.invalid_producer_id_mapping)
-            result = self._result(error)
-            if result is None:
-                result = self.owner.outdated(one)
+            result = self._result(error) or self._late_refusal(one)
             if result is not None:
-                refused[one.place] = result
+                # Later batches of the producer must not be appended before this one (F44).
+                records = self.effect.appends[one.place].records
+                refusal = partitions.refused.judge(one.partition, records, (result, NO_OFFSET))
+                refused[one.place] = refusal[0]
         return refused
+
+    def _late_refusal(self, one: _Unverified) -> AppendResult | None:
+        """The refusal of a batch whose transaction is confirmed; None if the log may decide."""
+        error = self.owner.confirm(one)
+        if error is not ErrorCode.none:
+            return AppendResult(error)
+        replica = self.owner.partitions.get(one.partition)
+        header = _header(self.effect.appends[one.place].records)
+        assert replica is not None
+        assert header is not None
+        if (
+            self.effect.adds
+            and header.base_sequence > 0
+            and not replica.log.has_producer(one.producer_id)
+        ):
+            # A transaction of version 2 has an epoch of its own, so its first sequence number is 0.
+            return AppendResult(
+                ErrorCode.out_of_order_sequence_number,
+                message=f"Out of order sequence number for producer {one.producer_id}: "
+                f"{header.base_sequence} (incoming), expected 0",
+            )
+        return None
 
     def _result(self, error: ErrorCode) -> AppendResult | None:
         """The result that a client gets for a coordinator's error, as in Kafka."""

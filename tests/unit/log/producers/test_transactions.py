@@ -30,6 +30,7 @@ class Producer:
             transactional=True,
         )
         self.sequence += count
+        self.log.transaction_verified(self.id, self.log.marker_offset(self.id))
         return append(self.log, records).base_offset
 
     def end(self, *, abort: bool, coordinator_epoch: int = 0) -> Appended | AppendRefused:
@@ -257,3 +258,24 @@ def test_f75_a_coordinator_that_was_replaced_cannot_write_a_marker() -> None:
         refused = write_marker(log, 1, 1, origin)
         assert isinstance(refused, AppendRefused)
         assert refused.error is ErrorCode.transaction_coordinator_fenced
+
+
+def test_f72_a_batch_that_was_verified_before_a_marker_is_refused_after_it() -> None:
+    """With transaction version 1, the marker and the batch have the same epoch."""
+    log = new_log()
+    producer = Producer(log, 1)
+    producer.write()
+    log.transaction_verified(producer.id, log.marker_offset(producer.id))
+    producer.end(abort=False)
+
+    late = batch(1, producer=1, epoch=producer.epoch, sequence=1, transactional=True)
+    refused = log.append_as_leader(late, 1, NOW)
+    assert isinstance(refused, AppendRefused)
+    assert refused.error is ErrorCode.invalid_txn_state
+    offsets = log.append_as_leader(late, 1, NOW, AppendOrigin.COORDINATOR)
+    assert isinstance(offsets, AppendRefused)
+    assert offsets.error is ErrorCode.invalid_txn_state
+    assert log.last_stable_offset(log.log_end_offset) == log.log_end_offset
+
+    producer.write()
+    assert log.has_open_transaction(producer.id, producer.epoch)
