@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tidelog.coordination.transactions.markers import DueMarkers, TxnMarker
+from tidelog.coordination.transactions.markers import DueMarkers, LeaderOf, TxnMarker
 from tidelog.coordination.transactions.transaction import Transaction
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis, ProducerId, TopicPartition
@@ -38,6 +38,7 @@ class MarkersDone(NamedTuple):
 
 
 class LeadersChanged(NamedTuple):
+    leader_of: LeaderOf
     now: Millis
 
 

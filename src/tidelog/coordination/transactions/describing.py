@@ -49,7 +49,7 @@ def listed(
 
 def by_topic(partitions: Collection[TopicPartition]) -> dict[str, tuple[int, ...]]:
     """The partitions of each topic, in the order of the topics' first partitions."""
-    grouped: dict[str, tuple[int, ...]] = {}
+    grouped: dict[str, list[int]] = {}
     for topic, index in partitions:
-        grouped[topic] = (*grouped.get(topic, ()), index)
-    return grouped
+        grouped.setdefault(topic, []).append(index)
+    return {topic: tuple(indexes) for topic, indexes in grouped.items()}

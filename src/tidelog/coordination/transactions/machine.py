@@ -134,7 +134,7 @@ class TransactionMachine(CoordinatorMachine[TransactionRecord]):
             case MarkersDone():
                 self._markers.forget(change.transactional_id)
             case LeadersChanged():
-                self._markers.leaders_changed(change.now)
+                self._markers.leaders_changed(change.leader_of, change.now)
             case ChecksDue():
                 self._checks = change
             case ValueVersion():
@@ -282,8 +282,9 @@ class TransactionMachine(CoordinatorMachine[TransactionRecord]):
     def image_changed(self, old: ClusterImage, at: Instant) -> Iterator[_Decision]:
         if old.features is not at.image.features:
             yield CoordinatorDecision(changes=(_value_version(at.image),))
-        if old.topics is not at.image.topics and self._markers.next_deadline() is not None:
-            yield CoordinatorDecision(changes=(LeadersChanged(at.now),))
+        if old.topics is not at.image.topics and self._markers.are_pending:
+            changed = LeadersChanged(lambda partition: _leader(at.image, partition), at.now)
+            yield CoordinatorDecision(changes=(changed,))
             yield from self._advance(at)
 
     def _advance(self, at: Instant) -> Iterator[_Decision]:

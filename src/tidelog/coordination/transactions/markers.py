@@ -3,10 +3,14 @@
 Invariants: a marker is sent only after the decision is committed in `__transaction_state`. It is
 sent again until the partition's leader has it, because a partition without its marker would hold
 back the last stable offset, or show a commit in part (F74). A coordinator whose epoch is out of
-date stops, because its successor sends the markers (F75).
+date stops, because its successor sends the markers (F75). A partition that has seen a later epoch
+of the producer needs no marker, and does not keep the other partitions from getting theirs.
+
+Each step costs time for the partitions that it concerns, not for all that wait for an answer.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -18,16 +22,21 @@ from tidelog.model.ids import NO_NODE, LeaderEpoch, Millis, NodeId, ProducerId, 
 RETRY_MS: Millis = 50
 """How long a partition waits after a failed attempt, unless its leader changes earlier."""
 
+MOST_IN_FLIGHT = 1_000
+"""How many partitions of one transaction wait for one leader's answer at a time (F63)."""
+
 LeaderOf: TypeAlias = Callable[[TopicPartition], NodeId | None]
 """The leader of a partition, NO_NODE if it has none, or None if the partition does not exist."""
 
-_STOPS = frozenset({ErrorCode.invalid_producer_epoch, ErrorCode.transaction_coordinator_fenced})
-"""A later coordinator has ended this transaction."""
-
 _NEEDS_NO_MARKER = frozenset(
-    {ErrorCode.unsupported_for_message_format, ErrorCode.unsupported_version}
+    {
+        # The producer's next transaction may be open in the partition, so this one has ended there.
+        ErrorCode.invalid_producer_epoch,
+        # The partition cannot hold transactional records.
+        ErrorCode.unsupported_for_message_format,
+        ErrorCode.unsupported_version,
+    }
 )
-"""The partition cannot hold transactional records, so it needs no marker."""
 
 
 class TxnMarker(NamedTuple):
@@ -40,6 +49,7 @@ class TxnMarker(NamedTuple):
     commits: bool
     client_version: int
     partitions: tuple[TopicPartition, ...]
+    leader: NodeId
 
 
 class DueMarkers(NamedTuple):
@@ -48,15 +58,30 @@ class DueMarkers(NamedTuple):
     by_leader: dict[NodeId, list[TxnMarker]]
     gone: tuple[tuple[str, TopicPartition], ...]
     """Partitions that were deleted, which need no marker."""
-    without_leader: tuple[tuple[str, TopicPartition], ...]
+    postponed: tuple[tuple[str, TopicPartition], ...]
+    """Partitions without a leader, or whose leader has much to answer."""
 
 
 @dataclass(slots=True)
 class _Ending:
     transaction: Transaction
-    missing: dict[TopicPartition, Millis]
+    waiting: dict[TopicPartition, Millis]
     """The partitions without a marker, and when to try each again."""
-    in_flight: set[TopicPartition] = field(default_factory=set)
+    in_flight: dict[TopicPartition, NodeId] = field(default_factory=dict)
+    """The partitions whose marker is not answered, and the leader that has to answer."""
+
+    @property
+    def is_finished(self) -> bool:
+        return not self.waiting and not self.in_flight
+
+    def room(self) -> dict[NodeId, int]:
+        """How many more partitions each leader with markers in flight may get."""
+        busy = Counter(self.in_flight.values())
+        return {leader: MOST_IN_FLIGHT - count for leader, count in busy.items()}
+
+    def drop(self, partition: TopicPartition) -> None:
+        self.waiting.pop(partition, None)
+        self.in_flight.pop(partition, None)
 
 
 class PendingMarkers:
@@ -65,43 +90,60 @@ class PendingMarkers:
     def __init__(self, coordinator_epoch: LeaderEpoch) -> None:
         self._coordinator_epoch = coordinator_epoch
         self._endings: dict[str, _Ending] = {}
+        self._due: dict[str, Millis] = {}
+        """The transactions with markers to send, and when to send the first of them."""
+        self._finished: dict[str, None] = {}
 
     # -- queries -----------------------------------------------------------------------------------
+
+    @property
+    def are_pending(self) -> bool:
+        return bool(self._endings)
 
     def missing(self, transactional_id: str) -> tuple[TopicPartition, ...] | None:
         """The partitions without a marker; None if no markers are being sent."""
         ending = self._endings.get(transactional_id)
-        return None if ending is None else tuple(ending.missing)
+        if ending is None:
+            return None
+        return tuple(
+            one
+            for one in ending.transaction.partitions
+            if one in ending.waiting or one in ending.in_flight
+        )
 
     def finished(self) -> list[str]:
         """The transactions whose partitions all have their markers."""
-        return [id_ for id_, ending in self._endings.items() if not ending.missing]
+        return list(self._finished)
 
     def due(self, leader_of: LeaderOf, now: Millis) -> DueMarkers:
         """The markers to send now."""
         by_leader: dict[NodeId, list[TxnMarker]] = {}
         gone: list[tuple[str, TopicPartition]] = []
-        without_leader: list[tuple[str, TopicPartition]] = []
-        for id_, ending in self._endings.items():
+        postponed: list[tuple[str, TopicPartition]] = []
+        for id_ in [one for one, when in self._due.items() if when <= now]:
+            ending = self._endings[id_]
             led: dict[NodeId, list[TopicPartition]] = {}
-            for partition in _due_partitions(ending, now):
+            room = ending.room()
+            for partition in [one for one, when in ending.waiting.items() if when <= now]:
                 leader = leader_of(partition)
                 if leader is None:
                     gone.append((id_, partition))
-                elif leader == NO_NODE:
-                    without_leader.append((id_, partition))
+                elif leader == NO_NODE or room.setdefault(leader, MOST_IN_FLIGHT) <= 0:
+                    postponed.append((id_, partition))
                 else:
+                    room[leader] -= 1
                     led.setdefault(leader, []).append(partition)
             for leader, partitions in led.items():
-                marker = self._marker(id_, ending.transaction, tuple(partitions))
+                marker = self._marker(id_, ending.transaction, tuple(partitions), leader)
                 by_leader.setdefault(leader, []).append(marker)
-        return DueMarkers(by_leader, tuple(gone), tuple(without_leader))
+        return DueMarkers(by_leader, tuple(gone), tuple(postponed))
 
     def _marker(
         self,
         transactional_id: str,
         transaction: Transaction,
         partitions: tuple[TopicPartition, ...],
+        leader: NodeId,
     ) -> TxnMarker:
         return TxnMarker(
             transactional_id,
@@ -111,39 +153,44 @@ class PendingMarkers:
             transaction.state is TransactionState.PREPARE_COMMIT,
             transaction.client_version,
             partitions,
+            leader,
         )
 
     def next_deadline(self) -> Millis | None:
         """When to look again; None if every partition waits for an answer."""
-        earliest: Millis | None = None
-        for ending in self._endings.values():
-            if not ending.missing:
-                return 0
-            for partition, when in ending.missing.items():
-                if partition not in ending.in_flight and (earliest is None or when < earliest):
-                    earliest = when
-        return earliest
+        return 0 if self._finished else min(self._due.values(), default=None)
 
     # -- changes -----------------------------------------------------------------------------------
 
     def begin(self, transactional_id: str, transaction: Transaction, now: Millis) -> None:
         """Send the markers of a transaction from now on."""
         assert transaction.is_ending
-        missing = dict.fromkeys(transaction.partitions, now)
-        self._endings[transactional_id] = _Ending(transaction, missing)
+        waiting = dict.fromkeys(transaction.partitions, now)
+        self._endings[transactional_id] = _Ending(transaction, waiting)
+        self._look_again(transactional_id)
 
     def forget(self, transactional_id: str) -> None:
         """The end of a transaction is written, or a later coordinator has ended it."""
         self._endings.pop(transactional_id, None)
+        self._look_again(transactional_id)
 
     def sent(self, due: DueMarkers, now: Millis) -> None:
+        touched: dict[str, None] = {}
         for id_, partition in due.gone:
-            self._endings[id_].missing.pop(partition, None)
-        for id_, partition in due.without_leader:
-            self._endings[id_].missing[partition] = now + RETRY_MS
-        for markers in due.by_leader.values():
+            self._endings[id_].drop(partition)
+            touched[id_] = None
+        for id_, partition in due.postponed:
+            self._endings[id_].waiting[partition] = now + RETRY_MS
+            touched[id_] = None
+        for leader, markers in due.by_leader.items():
             for marker in markers:
-                self._endings[marker.transactional_id].in_flight.update(marker.partitions)
+                ending = self._endings[marker.transactional_id]
+                for partition in marker.partitions:
+                    del ending.waiting[partition]
+                    ending.in_flight[partition] = leader
+                touched[marker.transactional_id] = None
+        for id_ in touched:
+            self._look_again(id_)
 
     def answered(
         self, marker: TxnMarker, errors: Mapping[TopicPartition, ErrorCode], now: Millis
@@ -152,22 +199,43 @@ class PendingMarkers:
         ending = self._ending_of(marker)
         if ending is None:
             return
-        if any(error in _STOPS for error in errors.values()):
+        if ErrorCode.transaction_coordinator_fenced in errors.values():
             self.forget(marker.transactional_id)
             return
-        ending.in_flight.difference_update(marker.partitions)
         for partition in marker.partitions:
             error = errors.get(partition)
             if error is ErrorCode.none or error in _NEEDS_NO_MARKER:
-                ending.missing.pop(partition, None)
-            elif partition in ending.missing:
-                ending.missing[partition] = now + RETRY_MS
+                ending.drop(partition)
+            elif ending.in_flight.get(partition) == marker.leader:
+                del ending.in_flight[partition]
+                ending.waiting[partition] = now + RETRY_MS
+        self._look_again(marker.transactional_id)
 
-    def leaders_changed(self, now: Millis) -> None:
-        """Try failed partitions again at once."""
-        for ending in self._endings.values():
-            for partition in ending.missing:
-                ending.missing[partition] = now
+    def leaders_changed(self, leader_of: LeaderOf, now: Millis) -> None:
+        """Try failed partitions again at once, and those whose leader was replaced.
+
+        A leader that was replaced may be paused, and answer only after a long time.
+        """
+        for id_, ending in self._endings.items():
+            for partition, leader in list(ending.in_flight.items()):
+                if leader_of(partition) != leader:
+                    del ending.in_flight[partition]
+                    ending.waiting[partition] = now
+            for partition in ending.waiting:
+                ending.waiting[partition] = now
+            self._look_again(id_)
+
+    def _look_again(self, transactional_id: str) -> None:
+        """Update when to send the next markers of a transaction."""
+        self._due.pop(transactional_id, None)
+        self._finished.pop(transactional_id, None)
+        ending = self._endings.get(transactional_id)
+        if ending is None:
+            return
+        if ending.waiting:
+            self._due[transactional_id] = min(ending.waiting.values())
+        elif ending.is_finished:
+            self._finished[transactional_id] = None
 
     def _ending_of(self, marker: TxnMarker) -> _Ending | None:
         """The transaction of a marker, unless it has ended, and perhaps a later one is ending."""
@@ -180,9 +248,3 @@ class PendingMarkers:
             marker.epoch,
         )
         return ending if is_same else None
-
-
-def _due_partitions(ending: _Ending, now: Millis) -> Iterator[TopicPartition]:
-    for partition, when in ending.missing.items():
-        if when <= now and partition not in ending.in_flight:
-            yield partition
