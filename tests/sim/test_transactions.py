@@ -6,6 +6,7 @@ it must fail with the wrong rule, so the scenario shows what the right rule prev
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +23,8 @@ from tests.sim.transactional_client import (
     transactional_cluster,
 )
 
+from tidelog.api import registry
+from tidelog.api.registry import Api
 from tidelog.coordination.partitioning import partition_for
 from tidelog.coordination.transactions.transaction import Transaction
 from tidelog.model.errors import ErrorCode
@@ -239,3 +242,32 @@ def test_f74_a_workload_is_seen_exactly_once_while_nodes_die(number: int) -> Non
             with pytest.raises(Refused):
                 zombie.send(0, b"zombie")
     check_seen(cluster, committed)
+
+
+# -- brokers of other versions ---------------------------------------------------------------------
+
+
+def test_markers_reach_brokers_that_do_not_know_the_newest_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As an Apache Kafka broker before 4.2, these know WriteTxnMarkers in version 1 only."""
+    key, supports = 27, Api.supports
+
+    def supports_version_1(self: Api, version: int) -> bool:
+        return version == 1 if self.key == key else supports(self, version)
+
+    for kind, advertised in registry._ADVERTISED.items():
+        older = tuple(
+            replace(one, max_version=1) if one.api_key == key else one for one in advertised
+        )
+        monkeypatch.setitem(registry._ADVERTISED, kind, older)
+    with applied_rules(
+        Rules("older", (Replacement("tidelog.api.registry:Api.supports", supports_version_1),))
+    ):
+        cluster = transactional_cluster(5)
+        producer = TransactionalProducer(cluster, "a")
+        producer.init()
+        for index in range(PARTITIONS):
+            producer.send(index, b"one")
+        producer.end(commits=True)
+        check_seen(cluster, [(index, b"one") for index in range(PARTITIONS)])

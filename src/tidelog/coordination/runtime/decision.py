@@ -106,6 +106,9 @@ class OutgoingRequest(NamedTuple):
     version: int
     reply_to: Hashable
     """Identifies the request when its response arrives. The runtime does not look into it."""
+    lowest_version: int | None = None
+    """The lowest version that can be sent to a broker that does not support `version`. If it is
+    None, the request is sent in `version` without asking the broker."""
 
 
 # -- Decisions -------------------------------------------------------------------------------------

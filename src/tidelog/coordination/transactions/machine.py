@@ -39,6 +39,7 @@ from tidelog.coordination.transactions.ending import end_transaction
 from tidelog.coordination.transactions.expiring import abort_late, expired
 from tidelog.coordination.transactions.initializing import init_producer
 from tidelog.coordination.transactions.marker_messages import (
+    LOWEST_WRITE_TXN_MARKERS_VERSION,
     WRITE_TXN_MARKERS_VERSION,
     errors_of,
     request_of,
@@ -299,6 +300,7 @@ class TransactionMachine(CoordinatorMachine[TransactionRecord]):
                         request_of(markers),
                         WRITE_TXN_MARKERS_VERSION,
                         tuple(markers),
+                        LOWEST_WRITE_TXN_MARKERS_VERSION,
                     )
                     for leader, markers in due.by_leader.items()
                 ),

@@ -17,6 +17,8 @@ from tidelog.model.ids import ProducerId, TopicPartition
 WRITE_TXN_MARKERS_VERSION = 2
 """Version 2 carries the transaction version, without which a leader cannot tell a late marker from
 the marker of the next transaction (KIP-1228)."""
+LOWEST_WRITE_TXN_MARKERS_VERSION = 1
+"""The version that Apache Kafka brokers before 4.2 support. It has no transaction version."""
 
 
 def request_of(markers: Iterable[TxnMarker]) -> WriteTxnMarkersRequest:

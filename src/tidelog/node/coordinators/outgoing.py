@@ -13,8 +13,9 @@ from tidelog.coordination.runtime.decision import (
 )
 from tidelog.model.ids import NO_NODE, NodeId, TopicPartition
 from tidelog.node.channels import Channels, broker_endpoint
+from tidelog.node.coordinators.peer_versions import HighestVersions, PeerVersions
 from tidelog.node.metadata.current_image import CurrentImage
-from tidelog.node.peers import Peers, Unanswered, coded
+from tidelog.node.peers import Channel, Peers, Unanswered, coded
 from tidelog.node.ready import ReadyQueue
 from tidelog.node.requests.parking import Resume
 
@@ -39,6 +40,7 @@ class OutgoingRequests:
         self._current = current
         self._submit = submit
         self._channels: Channels[NodeId] = Channels(peers)
+        self._versions = PeerVersions(settings.request_timeout_ms)
 
     def send(self, request: OutgoingRequest, done: Callable[[Any], None]) -> None:
         """Send a request; `done` gets the response or `NoAnswer`, from the ready queue."""
@@ -57,7 +59,28 @@ class OutgoingRequests:
             self._ready.add((done, (NoAnswer(f"broker {broker} is not known"),)))
             return
         channel = self._channels.get(broker, (endpoint.host, endpoint.port))
-        encode, decode = coded(request.message, request.version)
+        if request.lowest_version is None:
+            self._send(request, request.version, channel, done)
+            return
+
+        def found(highest: HighestVersions | Unanswered) -> None:
+            if isinstance(highest, Unanswered):
+                self._ready.add((done, (NoAnswer(highest.reason),)))
+                return
+            version = min(request.version, highest.get(request.message.__api_key__, -1))
+            if version < (request.lowest_version or 0):
+                unsupported = NoAnswer(f"broker {broker} does not support the request")
+                self._ready.add((done, (unsupported,)))
+                return
+            self._send(request, version, channel, done)
+
+        epoch = self._current.image.brokers[broker].epoch
+        self._versions.find(broker, epoch, channel, found)
+
+    def _send(
+        self, request: OutgoingRequest, version: int, channel: Channel, done: Callable[[Any], None]
+    ) -> None:
+        encode, decode = coded(request.message, version)
 
         def answered(answer: Any) -> None:
             done(NoAnswer(answer.reason) if isinstance(answer, Unanswered) else answer)
