@@ -78,6 +78,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="write each kind of bad record to a topic of its own, with as many records",
     )
     group.addoption(
+        "--poison-kind",
+        action="append",
+        default=None,
+        help="write only this kind of bad record; may be repeated; poison_kinds.py has the names",
+    )
+    group.addoption(
         "--schema-registry",
         metavar="URL",
         default="",

@@ -102,7 +102,11 @@ class Driver:
         log: Path,
         job: str = "ingest",
         package: str = "tidelog_pipelines.jobs",
+        source: Path | None = None,
     ) -> None:
+        """`source` is the directory of another version of the packages."""
+        own = [] if source is None else [str(source)]
+        self._path = os.pathsep.join([*own, *sys.path])
         self._module = f"{package}.{job}"
         self._arguments = arguments
         self._log = log
@@ -121,7 +125,7 @@ class Driver:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+                env={**os.environ, "PYTHONPATH": self._path},
                 process_group=0,
             )
 

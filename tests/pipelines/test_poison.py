@@ -1,20 +1,29 @@
 """Among many valid records, only the records that once stopped a job go to quarantine.
 
 The full run is `./test tests/pipelines/test_poison.py --poison-records 100000 --poison-each`: one
-topic for each kind of bad record, with 100,000 records and one bad record in each of them.
+topic for each kind of bad record, with 100,000 records and one bad record in each of them. With
+`--poison-kind NAME`, only this kind is run; `poison_kinds.py` has the names.
 """
 
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
-from tests.pipelines import records
+from tests.pipelines import garbled_batches, records
+from tests.pipelines.poison_kinds import (
+    KINDS,
+    LONG_MAX,
+    MEGABYTE,
+    SETTINGS,
+    Poison,
+    good_value,
+)
 
 from tidelog.testing import Cluster
 from tidelog_pipelines.failures import JobFailed
@@ -23,18 +32,6 @@ from tidelog_pipelines.sinks.delta_tables import DeltaTables
 from tidelog_pipelines.sinks.tables import Batch
 from tidelog_pipelines.streams import Caller
 
-LONG_MAX = 2**63 - 1
-MEGABYTE = 1 << 20
-BAD = {
-    b"{bad": "the value is not JSON",
-    b"\xff": "the value is not UTF-8",
-    b'{"x":1,"x":2}': 'the value has the name "x" twice in one object',
-    b'{"x":NaN}': "the value is not JSON: it contains NaN",
-    b'{"x":1}{"x":2}': "the value is not JSON",
-    b'{"x":%s%s}' % (b"[" * 600, b"]" * 600): "the value is nested deeper than 500 levels",
-    b'{"x":%s%s}' % (b"[" * 990, b"]" * 990): "the value is nested deeper than 500 levels",
-    b'{"x":"%s"}' % (b"y" * MEGABYTE): f"the value has {MEGABYTE + 8} bytes, more than {MEGABYTE}",
-}
 ODD_BUT_GOOD = (b'{"_corrupt_record":"x"}', b'{"n":"odd"}', b'{"n":1e400}', b"{}")
 
 
@@ -55,35 +52,21 @@ def settings(cluster: Cluster, out: Path, **more: object) -> ingest.IngestSettin
     return ingest.IngestSettings(**{**chosen, **more})  # type: ignore[arg-type]
 
 
-class Poison(NamedTuple):
-    """A bad record, and the reason for which it is quarantined."""
-
-    value: bytes
-    reason: str
-    timestamp: int = 1_700_000_000_000
-
-
-POISON = (
-    *(Poison(value, reason) for value, reason in BAD.items()),
-    Poison(
-        b'{"n":-1}',
-        f"the timestamp, {LONG_MAX - 5} ms, is beyond what a table can hold",
-        LONG_MAX - 5,
-    ),
-)
-
-
-def write_around(cluster: Cluster, topic: str, count: int, poison: Sequence[Poison]) -> None:
-    """Write `count` good records to a topic, with the odd and the bad ones among them."""
+def write_around(
+    cluster: Cluster, topic: str, values: str, count: int, rare: Sequence[Poison]
+) -> None:
+    """Write `count` good records to a topic, with the rare ones among them."""
     create(cluster, topic)
-    good = Poison(b"", "")
-    values = [good._replace(value=b'{"n":%d}' % number) for number in range(count)]
-    rare = [*poison, *(good._replace(value=odd) for odd in ODD_BUT_GOOD)]
+    good = [Poison(good_value(values, number), "") for number in range(count)]
     for place, one in enumerate(rare):
-        values.insert((place + 1) * count // (len(rare) + 1), one)
+        good.insert((place + 1) * count // (len(rare) + 1), one)
     limits = {"bootstrap.servers": cluster.bootstrap, "message.max.bytes": 8 * MEGABYTE}
     producer = Producer({**limits, **records.QUIET})
-    for number, one in enumerate(values):
+    for number, one in enumerate(good):
+        if one.is_garbled:
+            assert producer.flush(records.PATIENCE_SECONDS) == 0
+            garbled_batches.write(cluster.bootstrap, topic, number % 2)
+            continue
         while True:
             try:
                 producer.produce(topic, one.value, partition=number % 2, timestamp=one.timestamp)
@@ -94,7 +77,19 @@ def write_around(cluster: Cluster, topic: str, count: int, poison: Sequence[Pois
     assert producer.flush(records.PATIENCE_SECONDS) == 0
 
 
-def test_bad_records_do_not_keep_the_others_from_their_table(
+def groups(request: pytest.FixtureRequest) -> dict[str, list[Poison]]:
+    """The bad records by topic: all kinds of a format together, or each kind by itself."""
+    option = request.config.getoption
+    chosen = option("--poison-kind") or (list(KINDS) if option("--poison-each") else [])
+    if chosen:
+        return {name: [KINDS[name]] for name in chosen}
+    return {
+        f"all-{values}": [one for one in KINDS.values() if one.format == values]
+        for values in SETTINGS
+    }
+
+
+def test_f91_bad_records_do_not_keep_the_others_from_their_table(
     request: pytest.FixtureRequest,
     spark: SparkSession,
     cluster: Cluster,
@@ -102,26 +97,25 @@ def test_bad_records_do_not_keep_the_others_from_their_table(
     tmp_path: Path,
 ) -> None:
     count = request.config.getoption("--poison-records")
-    each = [[one] for one in POISON]
-    groups = each if request.config.getoption("--poison-each") else [list(POISON)]
-    wanted = {f"{topic}-{number}": group for number, group in enumerate(groups)}
-    for name, group in wanted.items():
-        write_around(cluster, name, count - len(group), group)
-
-    chosen = settings(cluster, tmp_path, pattern=f"{topic}-.*", max_value_bytes=MEGABYTE)
-    ingest.run(spark, chosen)
-    tables = DeltaTables(spark, str(tmp_path))
-    quarantine = tables.rows("quarantine")
-    assert quarantine is not None
-    found = quarantine.select("topic", "value", "reason").collect()
-    for name, group in wanted.items():
-        table = tables.rows(f"tables/{name}")
-        assert table is not None
-        assert table.count() == count - len(group) + len(ODD_BUT_GOOD)
-        assert table.select("value.n").distinct().count() == count - len(group) + 1
-        bad = {bytes(row["value"]): row["reason"] for row in found if row["topic"] == name}
-        assert bad == {one.value: one.reason for one in group}
-        print(f"{name}: {table.count():,} rows, {len(bad)} quarantined: {sorted(bad.values())}")
+    for name, bad in groups(request).items():
+        values = bad[0].format
+        odd = [Poison(value, "") for value in ODD_BUT_GOOD] if name == "all-json" else []
+        good, source = count - len(bad), f"{topic}-{name}"
+        write_around(cluster, source, values, good, [*bad, *odd])
+        out, started = tmp_path / name, time.monotonic()
+        ingest.run(spark, settings(cluster, out, topics=source, **SETTINGS[values]))
+        tables = DeltaTables(spark, str(out))
+        table, quarantine = tables.existing(f"tables/{source}"), tables.existing("quarantine")
+        assert table.count() == good + len(odd)
+        numbers = table.where("value.n IS NOT NULL").select("value.n").distinct().count()
+        assert numbers == good
+        found = sorted((bytes(row["value"] or b""), row["reason"]) for row in quarantine.collect())
+        wanted = sorted((one.value, one.reason) for one in bad)
+        assert [value for value, _ in found] == [value for value, _ in wanted]
+        for (_, reason), (_, begin) in zip(found, wanted, strict=True):
+            assert reason.startswith(begin), reason
+        seconds = time.monotonic() - started
+        print(f"{name}: {table.count():,} rows, {len(found)} in quarantine, {seconds:.0f} s")
 
 
 def test_records_that_expire_during_the_search_are_not_taken_for_bad_ones(

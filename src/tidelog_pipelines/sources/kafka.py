@@ -33,6 +33,8 @@ ANSWER_SECONDS = 5.0
 READ_SECONDS = 30.0
 _GONE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
 """The errors of a read at an offset whose record has expired."""
+_GARBLED = (KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID_MSG)
+"""The errors of a read of a batch that cannot be decompressed or decoded."""
 QUIET = {"log_level": 0, "socket.timeout.ms": 10_000}
 
 
@@ -143,10 +145,17 @@ def table_of_spans(
     return reduce(DataFrame.unionByName, map(read, spans))
 
 
+class RecordGarbled(Exception):
+    """No client can read a record, because its batch cannot be decompressed or decoded."""
+
+
 def single_record(
     settings: KafkaSettings, topic: str, partition: int, offset: int
 ) -> Message | None:
-    """One record, read by a Kafka client without Spark. None if this offset has no record."""
+    """One record, read by a Kafka client without Spark. None if this offset has no record.
+
+    Raises `RecordGarbled` if this client cannot read the record either.
+    """
     configuration = {
         "group.id": "tidelog-pipeline",
         "enable.auto.commit": False,
@@ -159,8 +168,11 @@ def single_record(
         found = consumer.poll(READ_SECONDS)
     finally:
         consumer.close()
-    if found is not None and (error := found.error()) is not None and error.code() in _GONE:
-        return None
+    if found is not None and (error := found.error()) is not None:
+        if error.code() in _GONE:
+            return None
+        if error.code() in _GARBLED:
+            raise RecordGarbled(error.str())
     if found is None or found.error() is not None:
         raise JobFailed(f"{UNREACHABLE}: offset {offset} of {topic}-{partition} was not received.")
     return found if found.offset() == offset else None

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from tidelog_pipelines.settings import KafkaSettings
-from tidelog_pipelines.sources.kafka import single_record
+from tidelog_pipelines.sources.kafka import RecordGarbled, single_record
 
 COLUMNS = (
     "topic STRING, partition INT, offset BIGINT, millis BIGINT, key BINARY, value BINARY, "
@@ -26,11 +26,17 @@ def unreadable(
 ) -> DataFrame:
     """One row for each culprit (partition, offset, reason) whose record still exists.
 
-    A timestamp that is too large becomes null.
+    A timestamp that is too large becomes null. If no client can read a record, its row has no
+    content; the bytes of its batch stay in the topic.
     """
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for partition, offset, why in culprits:
-        message = single_record(settings, topic, partition, offset)
+        try:
+            message = single_record(settings, topic, partition, offset)
+        except RecordGarbled as error:
+            reason = f"no client can read the record: {error}"
+            rows.append((topic, partition, offset, None, None, None, None, reason))
+            continue
         if message is not None:
             rows.append((topic, partition, offset, *_content(message, why)))
     found = spark.createDataFrame(rows, COLUMNS)
