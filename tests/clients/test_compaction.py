@@ -124,7 +124,7 @@ def clean(directory: LogDirectory, log: PartitionLog, now: int) -> int:
     cleaned_to = directory.checkpoints.cleaned_to(STATES)
     cleanable = log.find_cleanable(cleaned_to, log.log_end_offset, now)
     assert cleanable.is_due(CLEANING)
-    cleaning = log.begin_cleaning(cleanable, CleanerLimits(), now)
+    cleaning = log.begin_cleaning(cleanable, CleanerLimits(large_bytes=0), now)
     while (job := cleaning.next_job()) is not None:
         steps = job.run()
         while True:

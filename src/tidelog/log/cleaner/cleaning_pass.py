@@ -14,20 +14,19 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from tidelog.log import names
+from tidelog.log.cleaner.copying import PassMap, SegmentSource, build_map, clean_group
 from tidelog.log.cleaner.filtering import BatchFilter, CleaningStats, LastRecord
 from tidelog.log.cleaner.grouping import group_segments
-from tidelog.log.cleaner.offset_map import DEFAULT_LOAD_PERCENT, OffsetMap, slots_for
-from tidelog.log.cleaner.record_spans import record_spans, unpacked
+from tidelog.log.cleaner.offset_map import DEFAULT_LOAD_PERCENT, slots_for
 from tidelog.log.cleaner.selection import Cleanable
 from tidelog.log.cleaner.transactions import CleanedTransactions
 from tidelog.log.cleaner.writing import CleanedSegment, cleaned_path, open_cleaned
 from tidelog.log.results import AbortedTxn
-from tidelog.log.segments import scan
 from tidelog.log.segments.retention import DeletedFiles
 from tidelog.log.segments.scan import BrokenChainError
 from tidelog.log.segments.segment import Segment
 from tidelog.log.tail import LogTail
-from tidelog.model.disk import Disk, File
+from tidelog.model.disk import Disk
 from tidelog.model.ids import Millis, Offset, ProducerId
 from tidelog.model.jobs import Steps, Work
 from tidelog.protocol.records.unpacking import UnreadableRecords
@@ -36,11 +35,14 @@ SLICE_BYTES = 1 << 20
 """The number of bytes that a slice reads and writes."""
 STEP_BYTES = 16 * 1024
 """The number of bytes after which a slice lets the node's thread run: about two milliseconds."""
+LARGE_BYTES = 8 << 20
+"""A pass over more bytes uses numpy, if it is installed."""
 
 
 class CleanerLimits(NamedTuple):
     dedupe_buffer_bytes: int = 128 * 1024 * 1024
     load_percent: int = DEFAULT_LOAD_PERCENT
+    large_bytes: int = LARGE_BYTES
 
 
 class SliceDone(NamedTuple):
@@ -52,16 +54,6 @@ class SliceDone(NamedTuple):
     """Whether the map or the new segment is complete."""
     problem: str | None = None
     """Why this log cannot be cleaned."""
-
-
-class SegmentSource(NamedTuple):
-    """A segment as a job reads it."""
-
-    file: File
-    size: int
-    base_offset: Offset
-    end_offset: Offset
-    aborted: tuple[AbortedTxn, ...]
 
 
 @dataclass(slots=True)
@@ -135,9 +127,10 @@ class CleaningPass:
             source for source in self._sources.values() if source.end_offset > cleanable.first_dirty
         ]
         records = sum(source.end_offset - source.base_offset for source in dirty)
-        self._map = OffsetMap(
+        self._map = PassMap(
             slots_for(records, limits.dedupe_buffer_bytes, limits.load_percent),
             limits.load_percent,
+            is_large=cleanable.clean_bytes + cleanable.dirty_bytes > limits.large_bytes,
         )
         self._transactions = CleanedTransactions()
         self._groups: list[list[Segment]] | None = None
@@ -165,7 +158,8 @@ class CleaningPass:
     @property
     def cleaned_to(self) -> Offset:
         """The first dirty offset after this pass."""
-        return self._map.latest_offset + 1
+        assert self._map.engine is not None
+        return self._map.engine.latest_offset + 1
 
     def next_job(self) -> CleaningSlice | SyncDirectory | None:
         """The next job to run; None if the pass is complete or cancelled."""
@@ -213,8 +207,9 @@ class CleaningPass:
         base = group[0].base_offset
         files = open_cleaned(self._disk, self._directory, base)
         self._new = CleanedSegment(files, base, self._tail.config.index_interval_bytes)
+        assert self._map.engine is not None
         batch_filter = BatchFilter(
-            self._map,
+            self._map.engine,
             self._transactions,
             self._last_records(),
             self.cleanable.end,
@@ -265,44 +260,6 @@ class CleaningPass:
         return found == group and all(
             one.size == self._sources[one.base_offset].size for one in group
         )
-
-
-def build_map(
-    offsets: OffsetMap, sources: Sequence[SegmentSource], first_dirty: Offset, end: Offset
-) -> Iterator[int]:
-    """Add the keys of the dirty records; stops early when the map is full."""
-    transactions = CleanedTransactions()
-    for source in sources:
-        transactions.add_aborted(source.aborted)
-        for _, header, batch in scan.batches(source.file, 0, source.size, source.base_offset):
-            if header.is_control:
-                transactions.is_marker_discardable(header, batch)
-            elif not transactions.is_batch_discardable(header) and header.record_count:
-                base, put = header.base_offset, offsets.put
-                spans = record_spans(unpacked(header, batch), header.record_count)
-                for _, delta, key, _, _, _, _ in spans:
-                    offset = base + delta
-                    if key is not None and offset >= first_dirty and not put(key, offset):
-                        return
-            if header.last_offset >= first_dirty:
-                offsets.latest_offset = header.last_offset
-            yield header.size
-        # Later offsets of this segment were compacted away.
-        offsets.latest_offset = min(source.end_offset, end) - 1
-
-
-def clean_group(
-    batch_filter: BatchFilter, sources: Sequence[SegmentSource], new: CleanedSegment
-) -> Iterator[int]:
-    """Copy the batches that stay into the new segment, and sync it."""
-    for source in sources:
-        batch_filter.transactions.add_aborted(source.aborted)
-        for _, header, batch in scan.batches(source.file, 0, source.size, source.base_offset):
-            written = batch_filter.filtered(header, batch)
-            if written is not None:
-                new.add(written)
-            yield header.size + (0 if written is None else len(written))
-    new.finish(batch_filter.transactions.take_kept())
 
 
 def swap_in(disk: Disk, directory: str, base_offset: Offset) -> None:

@@ -6,12 +6,12 @@ batch without records stays if it holds the last sequence number of an active pr
 it is the last batch of the pass.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tidelog.log.cleaner.offset_map import OffsetMap
-from tidelog.log.cleaner.record_spans import RecordSpan, record_spans, unpacked
+from tidelog.log.cleaner.record_choice import OpenBatch, RecordChoice, RecordEngine
+from tidelog.log.cleaner.record_spans import record_spans, unpacked
 from tidelog.log.cleaner.rewriting import delete_horizon, with_records, without_records
 from tidelog.log.cleaner.transactions import CleanedTransactions
 from tidelog.model.disk import Buffer
@@ -49,11 +49,26 @@ def is_expired(horizon: Millis | None, now: Millis) -> bool:
     return horizon is not None and horizon <= now
 
 
+class Judged(NamedTuple):
+    """A batch, and what is known before its records are opened."""
+
+    header: BatchHeader
+    batch: memoryview
+    horizon: Millis | None
+    is_empty_transaction: bool
+    """Whether this is a marker whose transaction has no batches."""
+    is_discarded: bool
+    keeps_empty: bool
+    """Whether the batch stays even if no record stays."""
+    opened: OpenBatch | None
+    """The records; None if the batch is discarded, empty, or a marker."""
+
+
 @dataclass(slots=True)
 class BatchFilter:
     """The rules of one pass. Batches must be given in the order of the log."""
 
-    map: OffsetMap
+    engine: RecordEngine
     transactions: CleanedTransactions
     last_records: Mapping[ProducerId, LastRecord]
     pass_end: Offset
@@ -62,49 +77,56 @@ class BatchFilter:
     delete_retention_ms: Millis
     stats: CleaningStats = field(default_factory=CleaningStats)
 
-    def filtered(self, header: BatchHeader, batch: memoryview) -> Buffer | None:
-        """The bytes to write in place of a batch; None if the batch is removed."""
-        stats = self.stats
-        stats.bytes_read += header.size
+    def judged(self, header: BatchHeader, batch: memoryview) -> Judged:
+        """Decide what does not depend on the records of the batch, and open it if necessary."""
         horizon = delete_horizon(header)
-        is_empty_transaction, is_discarded = False, False
+        is_empty_transaction = False
         if header.is_control:
             is_empty_transaction = self.transactions.is_marker_discardable(header, batch)
             is_discarded = is_empty_transaction and is_expired(horizon, self.now)
         else:
             is_discarded = self.transactions.is_batch_discardable(header)
         keeps_empty = self._is_last_of_producer(header) or header.next_offset == self.pass_end
-        if is_discarded and not keeps_empty:
-            return None
-        body = b"" if is_discarded else unpacked(header, batch)
-        spans = [] if is_discarded else record_spans(body, header.record_count)
-        stats.records_read += header.record_count
-        kept = spans if header.is_control else self._kept(header, spans, horizon)
-        if not kept:
-            return self._written(without_records(header), 0) if keeps_empty else None
-        needs_horizon = is_empty_transaction or not all(span.has_value for span in kept)
-        if needs_horizon and horizon is None:
-            horizon = self.now + self.delete_retention_ms
-        elif len(kept) == len(spans):
-            return self._written(batch, len(kept))
-        return self._written(with_records(header, body, kept, horizon), len(kept))
+        opened = None
+        if not (is_discarded or header.is_control) and header.record_count:
+            opened = open_batch(header, batch, not is_expired(horizon, self.now))
+        return Judged(
+            header, batch, horizon, is_empty_transaction, is_discarded, keeps_empty, opened
+        )
 
-    def _kept(
-        self, header: BatchHeader, spans: list[RecordSpan], horizon: Millis | None
-    ) -> list[RecordSpan]:
-        base, latest, last_offset_of = header.base_offset, self.map.latest_offset, self.map.get
-        keeps_tombstones = not is_expired(horizon, self.now)
-        kept = []
-        for span in spans:
-            _, delta, key, has_value, _, _, _ = span
-            offset = base + delta
-            if offset > latest:
-                kept.append(span)
-            elif key is None:
-                self.stats.invalid_records += 1
-            elif (has_value or keeps_tombstones) and offset >= last_offset_of(key):
-                kept.append(span)
-        return kept
+    def filtered(self, chunk: Sequence[Judged]) -> Iterator[Buffer]:
+        """The batches to write in place of these."""
+        opened = [one.opened for one in chunk if one.opened is not None]
+        choices = iter(self.engine.choose(opened))
+        for one in chunk:
+            self.stats.bytes_read += one.header.size
+            written = self._written(one, next(choices) if one.opened is not None else None)
+            if written is not None:
+                self.stats.bytes_written += len(written)
+                yield written
+
+    def _written(self, one: Judged, choice: RecordChoice | None) -> Buffer | None:
+        header, stats = one.header, self.stats
+        if one.is_discarded and not one.keeps_empty:
+            return None
+        stats.records_read += header.record_count
+        if choice is not None:
+            stats.invalid_records += choice.invalid
+        is_kept_marker = header.is_control and not one.is_discarded
+        kept = header.record_count if is_kept_marker else 0 if choice is None else choice.count
+        if not kept:
+            return without_records(header) if one.keeps_empty else None
+        stats.records_kept += kept
+        horizon = one.horizon
+        has_tombstone = choice is not None and choice.has_tombstone
+        if horizon is None and (one.is_empty_transaction or has_tombstone):
+            horizon = self.now + self.delete_retention_ms
+        elif kept == header.record_count:
+            return one.batch
+        if choice is None:
+            body = unpacked(header, one.batch)
+            return with_records(header, body, record_spans(body, kept), horizon)
+        return with_records(header, *choice.spans(), horizon)
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
         last = self.last_records.get(header.producer_id) if header.producer_id >= 0 else None
@@ -114,7 +136,7 @@ class BatchFilter:
             return header.last_offset == last.last_data_offset
         return header.is_control and header.producer_epoch == last.epoch
 
-    def _written(self, batch: Buffer, records: int) -> Buffer:
-        self.stats.bytes_written += len(batch)
-        self.stats.records_kept += records
-        return batch
+
+def open_batch(header: BatchHeader, batch: memoryview, keeps_tombstones: bool = True) -> OpenBatch:
+    count = header.record_count
+    return OpenBatch(header.base_offset, count, unpacked(header, batch), keeps_tombstones)

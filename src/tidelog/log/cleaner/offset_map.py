@@ -21,14 +21,11 @@ _FEWEST_SLOTS = 3
 class OffsetMap:
     """An open-addressing hash table in three arrays, with double hashing."""
 
-    __slots__ = ("_first", "_offsets", "_second", "capacity", "count", "latest_offset", "slots")
+    __slots__ = ("_first", "_offsets", "_second", "capacity", "count", "slots")
 
     def __init__(self, slots: int, load_percent: int = DEFAULT_LOAD_PERCENT) -> None:
-        self.slots = _prime_at_most(max(slots, _FEWEST_SLOTS))
-        self.capacity = min(max(1, self.slots * load_percent // 100), self.slots - 1)
+        self.slots, self.capacity = fitting_slots(slots, load_percent)
         self.count = 0
-        self.latest_offset: Offset = NO_OFFSET
-        """The last offset that the map covers. Later records must be kept."""
         # A multiplication of arrays needs no second copy.
         self._first = array("q", [0]) * self.slots
         self._second = array("q", [0]) * self.slots
@@ -70,6 +67,12 @@ def slots_for(records: int, buffer_bytes: int, load_percent: int = DEFAULT_LOAD_
     wanted = records * 100 // max(load_percent, 1) + 2 * _FEWEST_SLOTS
     # The next lower prime is less than 1 % below, so add this margin.
     return min(wanted + wanted // 64 + 16, buffer_bytes // SLOT_BYTES)
+
+
+def fitting_slots(slots: int, load_percent: int) -> tuple[int, int]:
+    """The number of slots of a map, and how many keys it may hold."""
+    slots = _prime_at_most(max(slots, _FEWEST_SLOTS))
+    return slots, min(max(1, slots * load_percent // 100), slots - 1)
 
 
 def _prime_at_most(number: int) -> int:

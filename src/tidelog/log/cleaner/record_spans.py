@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tidelog.model.disk import Buffer
 from tidelog.protocol.malformed import MalformedMessage
 from tidelog.protocol.records.batch import HEADER_SIZE, BatchHeader
 from tidelog.protocol.records.records import codec_of
@@ -11,16 +12,17 @@ from tidelog.protocol.varint import read_varint, read_varlong
 
 _PADDING = bytes(32)
 """Bytes after the last record, so that the head of a record can be read without a bounds check."""
-_SMALLEST = 6
+SMALLEST_RECORD = 6
 
 
 class RecordSpan(NamedTuple):
-    """One record. `attributes`, `rest` and `end` are positions in the unpacked bytes."""
+    """One record. The last four fields are positions in the unpacked bytes."""
 
     timestamp_delta: int
     offset_delta: int
     key: bytes | None
     has_value: bool
+    start: int
     attributes: int
     rest: int
     """The position after the offset delta. The bytes from here on do not change."""
@@ -31,22 +33,22 @@ _new_span: Callable[[type[RecordSpan], tuple[Any, ...]], RecordSpan] = tuple.__n
 """RecordSpan(*fields) without a Python call, because there is one for every record."""
 
 
-def unpacked(header: BatchHeader, batch: memoryview) -> bytes:
+def unpacked(header: BatchHeader, batch: memoryview) -> Buffer:
     """The bytes of the records of a batch."""
     packed = batch[HEADER_SIZE:]
     if not header.compression:
-        return bytes(packed)
+        return packed
     return b"".join(unpack(codec_of(header), (packed,)))
 
 
-def record_spans(body: bytes, count: int) -> list[RecordSpan]:
+def record_spans(body: Buffer, count: int) -> list[RecordSpan]:
     """The records of a batch, in order; raises UnreadableRecords if they are invalid.
 
     Varints of one and two bytes are read inline, because a call for each varint would take most of
     the time.
     """
     size, position = len(body), 0
-    padded = body + _PADDING
+    padded = b"".join((body, _PADDING))
     spans: list[RecordSpan] = []
     note = spans.append
     try:
@@ -60,7 +62,7 @@ def record_spans(body: bytes, count: int) -> list[RecordSpan]:
             else:
                 length, attributes = read_varint(padded, position)
             end = attributes + length
-            if length < _SMALLEST or end > size:
+            if length < SMALLEST_RECORD or end > size:
                 raise UnreadableRecords(f"a record of {length} bytes")
             timestamp = padded[attributes + 1]
             if timestamp < 0x80:
@@ -82,13 +84,14 @@ def record_spans(body: bytes, count: int) -> list[RecordSpan]:
                 key_size, at = read_varint(padded, rest)
             key = None
             if key_size >= 0:
-                key = body[at : at + key_size]
+                key = padded[at : at + key_size]
                 at += key_size
             if at >= end:
                 raise UnreadableRecords(f"a key of {key_size} bytes")
             # A size with a set lowest bit is negative, which means that there is no value.
             has_value = not padded[at] & 1
-            note(_new_span(RecordSpan, (timestamp, offset, key, has_value, attributes, rest, end)))
+            places = (position, attributes, rest, end)
+            note(_new_span(RecordSpan, (timestamp, offset, key, has_value, *places)))
             position = end
     except (IndexError, MalformedMessage) as error:
         if isinstance(error, UnreadableRecords):

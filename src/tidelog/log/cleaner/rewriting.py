@@ -13,6 +13,7 @@ from struct import Struct
 from crc32c import crc32c
 
 from tidelog.log.cleaner.record_spans import RecordSpan
+from tidelog.model.disk import Buffer
 from tidelog.model.ids import NO_TIMESTAMP, Millis
 from tidelog.protocol.records.batch import (
     COMPRESSION_MASK,
@@ -47,7 +48,7 @@ def without_records(header: BatchHeader) -> bytes:
 
 
 def with_records(
-    header: BatchHeader, body: bytes, kept: Sequence[RecordSpan], horizon: Millis | None
+    header: BatchHeader, body: Buffer, kept: Sequence[RecordSpan], horizon: Millis | None
 ) -> bytes:
     """The batch with some of its records; `body` holds the unpacked records of the old batch."""
     base, shift = header.base_timestamp, 0
@@ -61,13 +62,11 @@ def with_records(
         shift = stamps[0]
     else:
         shift, attributes = horizon - base, attributes | DELETE_HORIZON_MASK
-    parts = bytearray()
-    for span, stamp in zip(kept, stamps, strict=True):
-        head = body[span.attributes : span.attributes + 1] + varint(stamp - shift)
-        head += varint(span.offset_delta)
-        parts += varint(len(head) + span.end - span.rest) + head
-        parts += body[span.rest : span.end]
-    packed = compress(codec_of(header), bytes(parts)) if header.compression else bytes(parts)
+    if shift or header.uses_log_append_time:
+        records = _with_timestamps(body, kept, [stamp - shift for stamp in stamps])
+    else:
+        records = b"".join([body[span.start : span.end] for span in kept])
+    packed = compress(codec_of(header), records) if header.compression else records
     return _packed(
         header._replace(
             attributes=attributes,
@@ -77,6 +76,17 @@ def with_records(
         ),
         packed,
     )
+
+
+def _with_timestamps(body: Buffer, kept: Sequence[RecordSpan], deltas: Sequence[int]) -> bytes:
+    """The records with other timestamp deltas."""
+    parts = bytearray()
+    for span, delta in zip(kept, deltas, strict=True):
+        head = bytes(body[span.attributes : span.attributes + 1]) + varint(delta)
+        head += varint(span.offset_delta)
+        parts += varint(len(head) + span.end - span.rest) + head
+        parts += body[span.rest : span.end]
+    return bytes(parts)
 
 
 def _packed(header: BatchHeader, body: bytes) -> bytes:

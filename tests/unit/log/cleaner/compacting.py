@@ -38,6 +38,10 @@ MIXED = replace(COMPACTED, cleanup_policy=frozenset({"delete"}), retention_ms=-1
 """The policy of a topic before it becomes compacted. It accepts records without keys."""
 
 
+LIMITS = CleanerLimits()
+"""The limits of a pass; `conftest.py` selects the engine with them."""
+
+
 class Stored(NamedTuple):
     """A record as a consumer sees it."""
 
@@ -111,9 +115,12 @@ def begin(
     log: PartitionLog,
     cleaned_to: int = 0,
     wall: int = NOW,
-    limits: CleanerLimits = CleanerLimits(),  # noqa: B008  (an immutable value)
+    buffer_bytes: int | None = None,
 ) -> CleaningPass:
     cleanable = log.find_cleanable(cleaned_to, log.log_end_offset, wall)
+    limits = LIMITS
+    if buffer_bytes is not None:
+        limits = limits._replace(dedupe_buffer_bytes=buffer_bytes)
     return log.begin_cleaning(cleanable, limits, wall)
 
 

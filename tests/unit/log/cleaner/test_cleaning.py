@@ -29,7 +29,6 @@ from tests.unit.log.support import (
     run,
 )
 
-from tidelog.log.cleaner.cleaning_pass import CleanerLimits
 from tidelog.log.partition import PartitionLog
 from tidelog.log.results import Appended, AppendRefused, ReadResult, TimestampOffset
 from tidelog.protocol.records.batch import read_header
@@ -323,9 +322,9 @@ def test_a_small_map_needs_several_passes_and_loses_nothing() -> None:
     for number in range(120):
         put(log, f"key {number % 40}", f"value {number}")
     seal(log)
-    limits, cleaned_to, passes = CleanerLimits(24 * 20), 0, 0
+    cleaned_to = passes = 0
     while cleaned_to < 120:
-        cleaning = begin(log, cleaned_to, NOW, limits)
+        cleaning = begin(log, cleaned_to, NOW, buffer_bytes=24 * 20)
         for _ in steps(cleaning):
             pass
         assert cleaning.cleaned_to > cleaned_to
