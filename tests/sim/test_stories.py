@@ -46,10 +46,7 @@ def test_story_goes_as_its_transcript_says(name: str, request: pytest.FixtureReq
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_mutant_is_caught_by_its_story(mutant: str, request: pytest.FixtureRequest) -> None:
-    """Stories detect 18 faults.
-
-    F01, F02, F03, F04, F12, F13, F14, F15, F16, F17, F18, F29, F36, F54, F58, F66, F67 and F68.
-    """
+    """The story of a mutant fails with the mutant. docs/faults.md has the faults of each."""
     name = MUTANTS[mutant].story
     assert played(name, mutant).failures
     check(played(name, mutant), name, mutant, request.config.getoption("--rewrite"))

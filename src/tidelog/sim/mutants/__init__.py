@@ -1,5 +1,6 @@
 """Mutants: rules that are known to be wrong, by name. The simulator must detect every mutant."""
 
+from tidelog.sim.mutants.compaction import COMPACTION
 from tidelog.sim.mutants.controlling import CONTROLLING
 from tidelog.sim.mutants.coordinators import COORDINATORS
 from tidelog.sim.mutants.damage import DAMAGE
@@ -12,5 +13,13 @@ __all__ = ["MUTANTS", "Mutant"]
 
 MUTANTS: dict[str, Mutant] = {
     mutant.name: mutant
-    for mutant in (*LADDER, *MEMBERSHIP, *CONTROLLING, *LAG, *DAMAGE, *COORDINATORS)
+    for mutant in (
+        *LADDER,
+        *MEMBERSHIP,
+        *CONTROLLING,
+        *LAG,
+        *DAMAGE,
+        *COORDINATORS,
+        *COMPACTION,
+    )
 }

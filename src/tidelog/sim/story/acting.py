@@ -11,6 +11,7 @@ from tidelog.sim.machines.host import SimHost
 from tidelog.sim.stage.commits import COORDINATOR
 from tidelog.sim.stage.requests import reassign
 from tidelog.sim.stage.stage import Stage
+from tidelog.sim.stage.table import FILLER, FILLER_BYTES
 from tidelog.sim.stage.watching import Watcher
 from tidelog.sim.stage.writing import StageLedger, StageWrite
 from tidelog.sim.story.conditions import Witness
@@ -122,6 +123,31 @@ class Actor:
     def _looks(self, places: dict[str, str]) -> str:
         partition = self._witness.partition(places["partition"])
         return self._witness.members.commits.fetch(partition)
+
+    def _put(self, places: dict[str, str]) -> str:
+        return self._witness.table.put(self._witness.partition(None), places["key"], places["word"])
+
+    def _put_committed(self, places: dict[str, str]) -> str:
+        partition, table = self._witness.partition(None), self._witness.table
+        return table.put(partition, places["key"], places["word"], in_transaction=True)
+
+    def _drop(self, places: dict[str, str]) -> str:
+        return self._witness.table.put(self._witness.partition(None), places["key"], None)
+
+    def _fill(self, places: dict[str, str]) -> str:
+        partition, value = self._witness.partition(None), "." * FILLER_BYTES
+        for _ in range(int(places["number"])):
+            told = self._witness.table.put(partition, FILLER, value)
+            if told:
+                return told
+        return ""
+
+    def _read(self, places: dict[str, str]) -> str:
+        return self._witness.table.read(self._witness.partition(None))
+
+    def _reread(self, places: dict[str, str]) -> str:
+        self._witness.table.restart()
+        return self._read(places)
 
     def _move(self, places: dict[str, str]) -> str:
         partition = self._witness.partition(places["partition"])

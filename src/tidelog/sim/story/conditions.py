@@ -9,6 +9,7 @@ from tidelog.node.partitions.replica import Replica
 from tidelog.sim.stage.commits import StageCommits
 from tidelog.sim.stage.members import StageMembers
 from tidelog.sim.stage.stage import Stage
+from tidelog.sim.stage.table import StageTable
 from tidelog.sim.stage.watching import Watcher
 from tidelog.sim.stage.writing import StageLedger, StageWrite
 from tidelog.sim.story.language import Condition
@@ -30,6 +31,7 @@ class Witness:
         self.partitions: list[TopicPartition] = []
         self.commits = StageCommits(stage)
         self.members = StageMembers(stage)
+        self.table = StageTable(stage)
         self.begun: StageWrite | None = None
         """The last write that a step has started without waiting for its response."""
 
@@ -189,6 +191,13 @@ class Witness:
         begun = self.begun
         is_refused = begun is not None and begun.is_done and not begun.is_acknowledged
         return ConditionVerdict(is_refused, _told_write(begun))
+
+    def _has(self, places: dict[str, str]) -> ConditionVerdict:
+        table = self.table
+        return ConditionVerdict(table.values.get(places["key"]) == places["word"], table.told())
+
+    def _lacks(self, places: dict[str, str]) -> ConditionVerdict:
+        return ConditionVerdict(places["key"] not in self.table.values, self.table.told())
 
     def _equal(self, places: dict[str, str]) -> ConditionVerdict:
         partition = self.partition(places["partition"])

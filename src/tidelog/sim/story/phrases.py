@@ -67,6 +67,12 @@ topic_rf | topic <name> rf <number:factor> [min-isr <number>] [<configs>] | on b
 write | write <number> [to <partition>] [acks <acks>] [at <node>] | each record waits for its answer
 begin | begin write [to <partition>] [acks <acks>] [at <node>] | one record, without waiting
 burst | burst <number> every <time> for <time:span> [to <partition>] | batches of N records, acks=1
+put | put <name:key> <name:word> | a record with this key and value, acks=all
+put_committed | put <name:key> <name:word> in a transaction | the transaction is committed at once
+drop | delete <name:key> | a tombstone: a record without a value
+fill | fill <number> | large records with another key, so that segments become full
+read | read the table | a reader applies the committed records that it has not read
+reread | read the table from the start | the same, with a new reader
 commit | commit offset <number> | the group `readers`, for the topic that was created last
 fetch | fetch the offset | the offset that the group has committed
 joins | member <name> joins | the group `team`, with the consumer protocol, for all topics
@@ -116,6 +122,8 @@ offset | the fetched offset is <number> | the result of the last `fetch the offs
 kept | no commit is lost | the fetched offset is not below an acknowledged one
 team_kept | no commit of a member is lost | as `no commit is lost`, for the group `team`
 one_owner | no partition has two owners | the members of the group `team`
+has | the table has <name:key> <name:word> | the last value that the reader knows
+lacks | the table lacks <name:key> |
 equal | logs of <partition> are equal | every replica holds the same records
 differ | logs of <partition> differ |
 fetched | <node> has fetched <partition> | its leader has received a fetch in this epoch
