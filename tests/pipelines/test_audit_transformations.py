@@ -3,6 +3,7 @@
 Every test has its own topic, and one audit covers all of them.
 """
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,9 +38,11 @@ class Story:
         self.log: list[Any] = []
         self.events: list[Any] = []
 
-    def acked(self, offset: int | None, content: str, seconds: float = 1.0) -> None:
-        at = NOW + timedelta(seconds=seconds)
-        self.ledger.append((self.topic, 0, offset, content.encode(), content, at))
+    def acked(
+        self, offset: int | None, content: str, seconds: float = 1.0, key: bytes | None = None
+    ) -> None:
+        at, key = NOW + timedelta(seconds=seconds), content.encode() if key is None else key
+        self.ledger.append((self.topic, 0, offset, key, content, at))
 
     def read(self, offset: int, content: str, seconds: float = 0.0, replica: int = -1) -> None:
         at = NOW + timedelta(seconds=seconds)
@@ -93,6 +96,7 @@ def audited(spark: SparkSession) -> Audited:
         gathered(lambda one: one.log, READ),
         parsed(gathered(lambda one: one.events, "value STRING")),
         has_replicas=True,
+        compacted=("compacted",),
     )
     return Audited(*conduct(inputs, lambda table, name: table.localCheckpoint()))
 
@@ -183,6 +187,32 @@ def retention(log: Story) -> None:
 
 def test_what_retention_took_is_not_lost(audited: Audited) -> None:
     assert audited.counts(retention) == {"expired": 2}
+
+
+@story
+def compacted(log: Story) -> None:
+    tombstone = hashlib.md5(b"1:c-1:").hexdigest()[:16]
+    for offset, key, content in (
+        (0, b"a", "old a"),
+        (1, b"b", "old b"),
+        (2, b"c", "old c"),
+        (3, b"a", "new a"),
+        (4, b"b", "new b"),  # which the log has lost
+        (5, b"c", tombstone),  # whose delete horizon has passed
+        (6, b"d", "new d"),
+    ):
+        log.acked(offset, content, key=key)
+        if offset in (3, 6):
+            log.read(offset, content, replica=1)
+    # The other replica has not compacted its log yet.
+    for offset, content in ((2, "old c"), (3, "new a"), (6, "new d")):
+        log.read(offset, content, replica=2)
+
+
+def test_what_compaction_removed_is_not_lost_and_a_last_value_is(audited: Audited) -> None:
+    assert audited.counts(compacted) == {"compacted": 3, "lost": 1}
+    assert audited.rows("lost", compacted, "offset") == [(4,)]
+    assert audited.rows("compacted", compacted, "offset") == [(0,), (1,), (5,)]
 
 
 @story
@@ -280,13 +310,14 @@ def test_the_verdict_counts_them_all(audited: Audited) -> None:
     verdict = audited.verdict
 
     assert verdict.acknowledged == sum(len(one.ledger) for one in STORIES.values())
-    assert (verdict.lost, verdict.duplicated, verdict.reordered) == (9, 1, 3)
+    assert (verdict.lost, verdict.duplicated, verdict.reordered) == (10, 1, 3)
     assert (verdict.corrupted, verdict.damaged, verdict.expired) == (3, 1, 2)
+    assert verdict.compacted == 3
     assert (verdict.different, verdict.behind) == (4, 2)
     assert not verdict.is_clean
     assert verdict.sentence() == (
-        f"acknowledged {verdict.acknowledged}, lost 9, duplicated 1, reordered 3, corrupted 3, "
-        "damaged 1, different 4, expired 2, unacknowledged 2, behind 2"
+        f"acknowledged {verdict.acknowledged}, lost 10, duplicated 1, reordered 3, corrupted 3, "
+        "damaged 1, different 4, expired 2, compacted 3, unacknowledged 2, behind 2"
     )
 
 

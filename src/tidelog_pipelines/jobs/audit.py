@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from tidelog_pipelines.failures import JobFailed, run
@@ -45,7 +45,7 @@ PUSHED = 50
 """The maximum number of stretches in the filter that is pushed down to the ledger's reader."""
 KEPT = (
     *("lost", "duplicated", "reordered", "corrupted", "damaged", "replicas"),
-    *("expired", "unacknowledged"),
+    *("expired", "compacted", "unacknowledged"),
 )
 """The names of the tables in --out. A table without findings is empty."""
 TOLD = {
@@ -67,6 +67,12 @@ class AuditSettings(KafkaSettings):
     )
     topic: tuple[str, ...] = setting(
         (), metavar="NAME", meaning="only this topic; every topic in the ledger, if left out"
+    )
+    compacted: tuple[str, ...] = setting(
+        (),
+        metavar="NAME",
+        meaning="a topic with cleanup.policy=compact: only the last record of each key must be in "
+        "the log; may be given several times",
     )
     replica: tuple[str, ...] = setting(
         (),
@@ -99,6 +105,11 @@ class Inputs:
 
     It may also return other records.
     """
+    compacted: tuple[str, ...] = ()
+    """The topics of which compaction has removed records."""
+
+    def is_compacted(self) -> Column:
+        return f.col("topic").isin(*self.compacted)
 
 
 def conduct(inputs: Inputs, stage: Stage) -> tuple[Verdict, dict[str, DataFrame]]:
@@ -126,6 +137,7 @@ def conduct(inputs: Inputs, stage: Stage) -> tuple[Verdict, dict[str, DataFrame]
     if inputs.has_replicas:
         unequal = stage(ranges_that_replicas_hold_differently(read), "ranges_different")
         held = within(_held(inputs, unequal.limit(FEW + 1).collect()), unequal)
+        held = held.where(~inputs.is_compacted())  # each replica compacts its log at another time
         differences = replicas.differences(held, replicas.extents(all_read))
         tables["replicas"] = stage(differences, "replicas")
     return _verdict(acked, read, tables), _with_empty_ones(tables, inputs, all_read)
@@ -181,10 +193,15 @@ def _faults(
     strays = stage(audit.strays(suspects, held), "strays")
     moved = stage(audit.moved(missing, strays), "moved")
     unfound = audit.without(missing, moved)
-    expired = stage(audit.below_start(unfound, starts), "expired")
+    # A compacted log also starts at offset 0 if its first records are gone.
+    deleting = starts.where(~inputs.is_compacted())
+    expired = stage(audit.below_start(unfound, deleting), "expired")
     kept = audit.without(unfound, expired)
     corrupted = stage(audit.corrupted(kept, damaged), "corrupted")
-    lost = audit.lost(audit.without(kept, corrupted))
+    rest = audit.without(kept, corrupted)
+    later = audit.replaced_by_later(rest, inputs.acknowledged, inputs.compacted)
+    compacted = stage(later, "compacted")
+    lost = audit.lost(audit.without(rest, compacted))
     unplaced = stage(audit.unplaced(strays, moved, corrupted), "unplaced")
     duplicated = stage(audit.duplicated(unplaced, inputs.acknowledged), "duplicated")
     return {
@@ -193,6 +210,7 @@ def _faults(
         "reordered": audit.reordered(moved),
         "corrupted": corrupted,
         "expired": expired,
+        "compacted": compacted,
         "unacknowledged": audit.unacknowledged(unplaced, duplicated),
     }
 
@@ -248,6 +266,7 @@ def inputs_of(spark: SparkSession, settings: AuditSettings, stage: Stage) -> Inp
         has_replicas=len(dirs) > 1,
         digests=acked,
         reread=reread if dirs else None,
+        compacted=settings.compacted,
     )
 
 

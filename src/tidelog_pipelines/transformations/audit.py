@@ -8,6 +8,7 @@ Otherwise the record is *missing*. A readable record that no ledger contains at 
 are rare.
 """
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 
@@ -117,6 +118,29 @@ def corrupted(kept: DataFrame, damages: DataFrame) -> DataFrame:
         f.lit("the offset holds other content").alias("error"),
     )
     return unreadable.unionByName(replaced).dropDuplicates([*RECORD, "checksum"])
+
+
+def replaced_by_later(rest: DataFrame, acknowledged: DataFrame, topics: Sequence[str]) -> DataFrame:
+    """Records of compacted topics that compaction may have removed.
+
+    Compaction keeps the last record of each key. It also removes a last record without a value (a
+    tombstone) after delete.retention.ms. The ledger does not contain values, but the checksum of a
+    tombstone depends only on its key.
+    """
+    is_keyed = f.col("topic").isin(*topics) & f.col("key").isNotNull()
+    last = (
+        acknowledged.where(is_keyed)
+        .groupBy(*PARTITION, "key")
+        .agg(f.max("offset").alias("last_offset"))
+    )
+    size = f.length("key").cast("string").cast("binary")
+    content = f.concat(size, f.lit(b":"), f.col("key"), f.lit(b"-1:"))
+    is_tombstone = f.col("checksum") == f.substring(f.md5(content), 1, 16)
+    return (
+        rest.join(last, [*PARTITION, "key"])
+        .where((f.col("offset") < f.col("last_offset")) | is_tombstone)
+        .select(*RECORD, "key", "checksum", "acked_at", "last_offset")
+    )
 
 
 def lost(unfound: DataFrame) -> DataFrame:

@@ -17,6 +17,7 @@ MEANINGS = {
     "damaged": "batches on a disk that cannot be read",
     "different": "records that a replica lacks, or that differ from the other replicas",
     "expired": "acknowledged, and since deleted by retention",
+    "compacted": "acknowledged, and since removed by compaction",
     "unacknowledged": "in the log, but in no ledger: their acknowledgement never arrived",
     "behind": "records that a replica has yet to fetch",
     "replicas": "offsets at which replicas differ or are behind",
@@ -36,6 +37,7 @@ class Verdict:
     expired: int = 0
     unacknowledged: int = 0
     behind: int = 0
+    compacted: int = 0
 
     @property
     def is_clean(self) -> bool:
@@ -45,7 +47,7 @@ class Verdict:
         """The verdict in one line: acknowledged, lost, duplicated, then other counts above zero."""
         text = f"acknowledged {self.acknowledged:,}, lost {self.lost:,}"
         text += f", duplicated {self.duplicated:,}"
-        also = [*FAULTS[2:], "expired", "unacknowledged", "behind"]
+        also = [*FAULTS[2:], "expired", "compacted", "unacknowledged", "behind"]
         for name in also:
             if count := getattr(self, name):
                 text += f", {name} {count:,}"
