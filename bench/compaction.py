@@ -38,7 +38,7 @@ from confluent_kafka.admin import (
 from tests.clients.schema import Schemas
 from tests.clients.systems import ApacheKafka, Broker, Tidelog
 
-from tidelog.log.cleaner.cleaning_pass import CleanerLimits
+from tidelog.log.cleaner.cleaning_pass import CleanerLimits, CleaningPass
 from tidelog.log.config import LogConfig
 from tidelog.log.directory import LogDirectory
 from tidelog.log.partition import PartitionLog
@@ -198,6 +198,18 @@ def measure(broker: Broker, given: argparse.Namespace, now: int) -> None:
 # -- without a broker
 
 
+def run_pass(cleaning: CleaningPass, now: int) -> None:
+    """Run all jobs of a pass in this thread."""
+    while (job := cleaning.next_job()) is not None:
+        steps = job.run()
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                cleaning.take(done.value, now)
+                break
+
+
 def run_engine(given: argparse.Namespace, root: Path, now: int) -> None:
     directory = LogDirectory(RealDisk(root), SystemDice())
     log = directory.open(STATES, UUID(int=1), compacted(given), now)
@@ -208,14 +220,7 @@ def run_engine(given: argparse.Namespace, root: Path, now: int) -> None:
     cleanable = log.find_cleanable(0, log.log_end_offset, now)
     limits = CleanerLimits(large_bytes=1 << 60) if given.plain else CleanerLimits()
     cleaning = log.begin_cleaning(cleanable, limits, now)
-    while (job := cleaning.next_job()) is not None:
-        steps = job.run()
-        while True:
-            try:
-                next(steps)
-            except StopIteration as done:
-                cleaning.take(done.value, now)
-                break
+    run_pass(cleaning, now)
     took, cpu = time.perf_counter() - began, time.process_time() - began_cpu
     stats, peak = cleaning.stats, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(f"compacted {stats.records_read:,} records to {stats.records_kept:,}", end="")

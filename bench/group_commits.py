@@ -17,7 +17,7 @@ from uuid import UUID
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from compaction import flush
+from compaction import flush, run_pass
 from group_loading import LARGEST_BATCH, NoDice
 
 from tidelog.config.group_settings import GroupSettings
@@ -71,14 +71,7 @@ class Coordinator:
             return
         began = time.perf_counter()
         cleaning = log.begin_cleaning(found, CleanerLimits(), now)
-        while (job := cleaning.next_job()) is not None:
-            steps = job.run()
-            while True:
-                try:
-                    next(steps)
-                except StopIteration as done:
-                    cleaning.take(done.value, now)
-                    break
+        run_pass(cleaning, now)
         log.purge(now + DAY_MS)
         self.cleaned_to = cleaning.cleaned_to
         self.passes += 1
