@@ -64,6 +64,29 @@ def test_f79_nodes_that_die_within_a_pass_lose_no_last_value(seed: int, crash: s
     check_last_values(cluster, producer, NODES)
 
 
+def test_f79_elections_and_truncations_within_passes_lose_no_last_value(seed: int) -> None:
+    cluster, producer = compacting(seed)
+    dice = cluster.world.dice
+    for turn in range(4):
+        leader = leader_of(cluster)
+        await_true(cluster, lambda leader=leader: leader.jobs.count(CleaningSlice) > 0)
+        # The leader appends records that nobody else has. It truncates them when it returns.
+        cluster.network.isolate(leader.name)
+        cluster.world.run(4_000 + dice.below(4_000))
+        if turn % 2:
+            leader.lose_power()
+            cluster.network.heal()
+            restart(cluster, leader)
+        else:
+            cluster.network.heal()
+            await_true(cluster, lambda: isr_is_full(cluster))
+        check_last_values_so_far(cluster, producer)
+    settle(cluster, producer)
+    check_last_values(cluster, producer, NODES)
+    for node in NODES:
+        assert len(records_of(log_of(cluster, node))) < 100
+
+
 def check_last_values_so_far(cluster: SimCluster, producer: KeyedProducer) -> None:
     leader = log_of(cluster, leader_of(cluster).id)
     last = {record.key: record for record in records_of(leader)}
