@@ -212,7 +212,7 @@ _TABLE = (
         ONE,
         listeners=_BOTH,
     ),
-    _api(17, "SaslHandshake", 1, 1, authentication.sasl_handshake, ONE, listeners=_BOTH),
+    _api(17, "SaslHandshake", 0, 1, authentication.sasl_handshake, ONE, listeners=_BOTH),
     _api(19, "CreateTopics", 2, 7, topics.create_topics, PARTITIONS, listeners=_BOTH),
     _api(
         20,

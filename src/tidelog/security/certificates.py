@@ -52,7 +52,7 @@ def subject_name(certificate: bytes) -> str:
             _relative_name(part.content)
             for part in _elements(fields[_FIELDS_BEFORE_SUBJECT].content)
         ]
-    except (StopIteration, IndexError, UnicodeDecodeError):
+    except (StopIteration, IndexError, ValueError):
         raise BadCertificate("its certificate cannot be read") from None
     return ",".join(reversed(names))
 

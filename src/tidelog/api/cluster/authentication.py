@@ -1,10 +1,11 @@
-"""SaslHandshake (key 17), version 1; SaslAuthenticate (36), versions 0-2.
+"""SaslHandshake (key 17), versions 0-1; SaslAuthenticate (36), versions 0-2.
 
 A client of a SASL listener names a mechanism and then exchanges the messages of the mechanism with
 the broker (KIP-43, KIP-152). Until it has authenticated, it may send only these two requests and
 ApiVersions. If an authentication expires (`connections.max.reauth.ms`, KIP-368), the client repeats
 it on the same connection, as the same user. On other listeners, both requests get
-ILLEGAL_SASL_STATE, as in Kafka.
+ILLEGAL_SASL_STATE, as in Kafka. After version 0 of SaslHandshake, the messages of the mechanism are
+bare frames, without SaslAuthenticate. Older clients demand that version, though few use it.
 """
 
 from datetime import timedelta

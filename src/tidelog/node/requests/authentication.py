@@ -139,13 +139,33 @@ class Authentication:
         exchange.server = exchange.listener.server(
             effect.mechanism, self._current, lambda: self._dice.uuid().hex + self._dice.uuid().hex
         )
+        if request.version == 0:
+            # The next frames are bare messages. A session without APIs passes them on (KIP-43).
+            exchange.session.apis = {}
+            exchange.session.take_token = lambda frame: self._take_token(exchange, frame)
         return ErrorCode.none, mechanisms
 
     def authenticate(self, effect: Authenticate, request: Request) -> SaslAnswer:
         exchange = self._exchanges.get(request.conn)
         if exchange is None or exchange.server is None or exchange.is_over:
             return SaslAnswer(ErrorCode.illegal_sasl_state, _NO_STATE)
-        step = exchange.server.step(effect.auth_bytes)
+        return self._step(exchange, effect.auth_bytes)
+
+    def _take_token(self, exchange: _Exchange, frame: memoryview) -> None:
+        """Answer one bare message. As in Kafka, a failure gets no answer."""
+        session = exchange.session
+        if exchange.server is None:
+            return  # the exchange has failed, and the connection will be closed
+        answer = self._step(exchange, bytes(frame))
+        if answer.error is ErrorCode.none:
+            if exchange.server is None:
+                session.take_token = None
+            size = len(answer.auth_bytes).to_bytes(4, "big")
+            session.fill(session.expect(), [size + answer.auth_bytes])
+
+    def _step(self, exchange: _Exchange, message: bytes) -> SaslAnswer:
+        assert exchange.server is not None
+        step = exchange.server.step(message)
         if step.failure is not None:
             return self._fail(exchange, step.failure)
         if step.user is None:

@@ -47,6 +47,7 @@ class ClientSession:
         "is_controllers",
         "listener",
         "principal",
+        "take_token",
     )
 
     def __init__(
@@ -66,6 +67,8 @@ class ClientSession:
         self.listener = listener
         self.principal = ANONYMOUS
         """The identity on whose behalf the requests of this connection are handled."""
+        self.take_token: Callable[[memoryview], None] | None = None
+        """Takes a frame that is a bare message of SASL, without a header (SaslHandshake 0)."""
         self.is_closed = False
         self.is_controllers = is_controllers
         """Whether the client has connected to a controller listener."""

@@ -79,11 +79,17 @@ class Requests:
         try:
             header = decode_request_header(frame)
         except MalformedMessage as malformed:
-            session.close(f"sent a malformed request header: {malformed}")
+            if session.take_token is not None:
+                session.take_token(frame)
+            else:
+                session.close(f"sent a malformed request header: {malformed}")
             return
         api = session.apis.get(header.api_key)
         if api is None:
-            session.close(f"sent a request with unknown API key {header.api_key}")
+            if session.take_token is not None:
+                session.take_token(frame)
+            else:
+                session.close(f"sent a request with unknown API key {header.api_key}")
         elif not api.min_version <= header.api_version <= api.max_version:
             self._refuse_version(session, header, api)
         else:
