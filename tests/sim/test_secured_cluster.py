@@ -198,3 +198,43 @@ def test_a_connection_cannot_become_another_user(seed: int) -> None:
     alice = client(cluster, 1, "alice")
     assert log_in(alice, "bob", "bob-secret").error_code is FAILED
     await_true(cluster, lambda: alice.is_lost)
+
+
+SCRAM_LOGIN = (
+    "org.apache.kafka.common.security.scram.ScramLoginModule required "
+    'username="admin" password="between-nodes";'
+)
+
+
+def test_brokers_log_in_to_each_other_with_scram(seed: int) -> None:
+    """The credential is made while the cluster runs, because controllers use PLAIN."""
+    changes = {
+        "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256",
+        "listener.name.plaintext.scram-sha-256.sasl.jaas.config": SCRAM_LOGIN,
+    }
+    cluster = secured(seed, **changes)
+    set_password(cluster, "admin", "between-nodes")
+    admin = client(cluster, 1, "admin")
+    assert admin.ask(create_topic("orders", 1, 3)).topics[0].error_code is ErrorCode.none
+    partition = cluster.hosts[1].node.image.topics["orders"].partitions[0]
+    assert _produced(client(cluster, partition.leader, "admin")) is ErrorCode.none
+    await_true(
+        cluster,
+        lambda: len(cluster.hosts[1].node.image.topics["orders"].partitions[0].isr) == 3,
+    )
+
+
+def test_brokers_with_a_wrong_scram_password_replicate_nothing(seed: int) -> None:
+    changes = {
+        "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256",
+        "listener.name.plaintext.scram-sha-256.sasl.jaas.config": SCRAM_LOGIN,
+        "replica.lag.time.max.ms": "5000",
+    }
+    cluster = secured(seed, **changes)
+    set_password(cluster, "admin", "another password")
+    admin = client(cluster, 1, "admin")
+    assert admin.ask(create_topic("orders", 1, 3)).topics[0].error_code is ErrorCode.none
+    await_true(
+        cluster,
+        lambda: len(cluster.hosts[1].node.image.topics["orders"].partitions[0].isr) == 1,
+    )

@@ -20,7 +20,7 @@ SASL_KEYS = (
     string(
         "sasl.mechanism.inter.broker.protocol",
         "GSSAPI",
-        "The mechanism with which brokers authenticate to each other: PLAIN.",
+        "The mechanism with which brokers authenticate to each other: PLAIN or SCRAM.",
     ),
     string(
         "sasl.mechanism.controller.protocol",

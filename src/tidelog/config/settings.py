@@ -174,6 +174,8 @@ class BrokerSettings:
     super_users: str
     allow_everyone_if_no_acl_found: bool
     connection_failed_authentication_delay_ms: int
+    sasl_mechanism_inter_broker_protocol: str
+    sasl_mechanism_controller_protocol: str
     security_protocols: Mapping[str, int]
     """The security protocol of each listener name, also of listeners of other nodes."""
     tls_listeners: Mapping[str, TlsSettings]
@@ -373,17 +375,13 @@ def _check_together(settings: BrokerSettings, values: Mapping[str, Value]) -> No
 
 def _check_logins(settings: BrokerSettings, values: Mapping[str, Value]) -> None:
     """Check how this node authenticates to brokers and to controllers, if they ask for it."""
-    controllers, brokers = (
-        settings.controller_listener_names[0],
-        settings.inter_broker_listener_name,
-    )
-    for name, mechanism in (
-        (controllers, values["sasl.mechanism.controller.protocol"]),
-        (brokers, values["sasl.mechanism.inter.broker.protocol"]),
+    for name, kind in (
+        (settings.controller_listener_names[0], "controller"),
+        (settings.inter_broker_listener_name, "inter.broker"),
     ):
         if settings.security_protocols.get(name) in SASL:
-            key = "controller" if name == controllers else "inter.broker"
-            check_login(f"sasl.mechanism.{key}.protocol", str(mechanism), name, settings.raw)
+            key = f"sasl.mechanism.{kind}.protocol"
+            check_login(key, str(values[key]), name, settings.raw)
 
 
 def _check_broker(settings: BrokerSettings, names: set[str]) -> None:

@@ -143,7 +143,8 @@ def _basics(
     ports: NodePorts,
 ) -> Basics:
     clock, ready = Clock(now), ReadyQueue(OSError, UnusableMetadata)
-    jobs, peers = Jobs(ports.emit, clock), Peers(clock, ready, ports.emit, peers_security(settings))
+    jobs = Jobs(ports.emit, clock)
+    peers = Peers(clock, ready, ports.emit, peers_security(settings, dice))
     storage = Storage(directories)
     failed = FailedDirectories(clock, storage, settings.log_dirs, home(settings), ports.stop)
     storage.on_failure = failed.directory_failed

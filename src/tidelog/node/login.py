@@ -1,19 +1,19 @@
-"""How this node authenticates to other nodes: SASL PLAIN, before the first request."""
+"""How this node authenticates to other nodes: SASL, before the first request."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import NamedTuple
 
 from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 
-from tidelog.config.jaas import parse_jaas
-from tidelog.config.sasl_checks import SASL
-from tidelog.config.sasl_keys import jaas_text
+from tidelog.config.sasl_checks import SASL, login_entry
 from tidelog.config.settings import BrokerSettings
+from tidelog.model.dice import Dice
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.malformed import MalformedMessage
 from tidelog.protocol.messages.messages import decode_response, encode_request
 from tidelog.security.sasl.plain import PLAIN, plain_message
+from tidelog.security.sasl.scram import BadScramAnswer, ScramClient
 
 _HANDSHAKE, _AUTHENTICATE = (17, 1), (36, 2)
 
@@ -22,19 +22,37 @@ LoginSteps = Generator[bytes, memoryview, None]
 
 
 class PeerLogin(NamedTuple):
+    mechanism: str
     user: str
     password: str
+    nonce: Callable[[], str]
+    """Makes a text that no other exchange uses, for SCRAM."""
 
     def __repr__(self) -> str:
-        return f"PeerLogin({self.user!r})"
+        return f"PeerLogin({self.mechanism!r}, {self.user!r})"
 
     def steps(self) -> LoginSteps:
         """The exchange on a new connection; raise MalformedMessage if the peer refuses it."""
-        frame = yield encode_request(SaslHandshakeRequest(mechanism=PLAIN), 1, 0, None)
+        frame = yield encode_request(SaslHandshakeRequest(mechanism=self.mechanism), 1, 0, None)
         _check(decode_response(*_HANDSHAKE, frame).error_code)
-        message = SaslAuthenticateRequest(auth_bytes=plain_message(self.user, self.password))
-        frame = yield encode_request(message, 2, 0, None)
-        _check(decode_response(*_AUTHENTICATE, frame).error_code)
+        if self.mechanism == PLAIN:
+            yield from _exchange(plain_message(self.user, self.password))
+            return
+        client = ScramClient(self.mechanism, self.user, self.password, self.nonce())
+        try:
+            answer = yield from _exchange(client.first())
+            # This takes a few milliseconds, once per connection to another node.
+            answer = yield from _exchange(client.final(answer))
+            client.check(answer)
+        except BadScramAnswer as bad:
+            raise MalformedMessage(f"the login fails: {bad}") from None
+
+
+def _exchange(message: bytes) -> Generator[bytes, memoryview, bytes]:
+    frame = yield encode_request(SaslAuthenticateRequest(auth_bytes=message), 2, 0, None)
+    answer = decode_response(*_AUTHENTICATE, frame)
+    _check(answer.error_code)
+    return bytes(answer.auth_bytes)
 
 
 def _check(error: ErrorCode) -> None:
@@ -58,26 +76,26 @@ class PeersSecurity(NamedTuple):
     to_controllers: PeerSecurity = PLAINTEXT
 
 
-def peers_security(settings: BrokerSettings) -> PeersSecurity:
+def peers_security(settings: BrokerSettings, dice: Dice) -> PeersSecurity:
     """How this node connects to the listeners between nodes."""
-    controllers = settings.controller_listener_names[0]
+
+    def security(listener: str, mechanism: str) -> PeerSecurity:
+        login = None
+        if settings.security_protocols.get(listener) in SASL:
+            options = login_entry(mechanism, listener, settings.raw).options
+            login = PeerLogin(mechanism, options["username"], options["password"], nonce)
+        return PeerSecurity(login, listener if listener in settings.tls_peers else "")
+
+    def nonce() -> str:
+        return dice.uuid().hex + dice.uuid().hex
+
+    controllers, brokers = (
+        settings.controller_listener_names[0],
+        settings.inter_broker_listener_name,
+    )
     return PeersSecurity(
-        _security(settings, settings.inter_broker_listener_name)
+        security(brokers, settings.sasl_mechanism_inter_broker_protocol)
         if settings.is_broker
         else PLAINTEXT,
-        _security(settings, controllers),
+        security(controllers, settings.sasl_mechanism_controller_protocol),
     )
-
-
-def _security(settings: BrokerSettings, listener: str) -> PeerSecurity:
-    tls_listener = listener if listener in settings.tls_peers else ""
-    return PeerSecurity(_login(settings, listener), tls_listener)
-
-
-def _login(settings: BrokerSettings, listener: str) -> PeerLogin | None:
-    if settings.security_protocols.get(listener) not in SASL:
-        return None
-    text = jaas_text(settings.raw, listener, PLAIN)
-    assert text is not None, "the settings are checked"
-    options = parse_jaas(text).options
-    return PeerLogin(options["username"], options["password"])

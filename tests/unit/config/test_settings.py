@@ -275,9 +275,23 @@ def test_a_sasl_listener_and_no_password_in_the_text_of_the_settings() -> None:
             "SCRAM-SHA-256, SCRAM-SHA-512",
         ),
         (
+            {"sasl.mechanism.inter.broker.protocol": "GSSAPI"},
+            "sasl.mechanism.inter.broker.protocol: GSSAPI is not available between nodes; "
+            "use one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+        ),
+        (
             {"sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256"},
-            "sasl.mechanism.inter.broker.protocol: SCRAM-SHA-256 is not available between nodes; "
-            "use PLAIN",
+            "listener.name.plaintext.scram-sha-256.sasl.jaas.config: the login module for SCRAM is "
+            "org.apache.kafka.common.security.scram.ScramLoginModule",
+        ),
+        (
+            {
+                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+                "sasl.mechanism.controller.protocol": "SCRAM-SHA-512",
+            },
+            "sasl.mechanism.controller.protocol: SCRAM-SHA-512 is not available to controllers, "
+            "because its users are known only once the controllers have a quorum; use PLAIN, or "
+            "SSL with certificates",
         ),
         (
             {"sasl.jaas.config": "top-secret"},

@@ -29,6 +29,10 @@ _CLIENT_FINAL = re.compile(
     r"(?P<unsigned>c=(?P<binding>[A-Za-z0-9+/=]+),r=(?P<nonce>[!-+\--~]{1,1024}))"
     r",p=(?P<proof>[A-Za-z0-9+/=]{1,200})"
 )
+_SERVER_FIRST = re.compile(
+    r"r=(?P<nonce>[!-+\--~]{1,1024}),s=(?P<salt>[A-Za-z0-9+/=]{1,1024}),i=(?P<iterations>\d{1,9})"
+    r"(?:,[A-Za-z]+=[^,]*)*"
+)
 _LONGEST = 64 * 1024
 
 
@@ -127,3 +131,55 @@ def _name(encoded: str) -> str | None:
     """Decode a name, in which `=2C` is a comma and `=3D` an equals sign; None if it is invalid."""
     decoded = encoded.replace("=2C", ",").replace("=3D", "\0")
     return None if "=" in decoded else decoded.replace("\0", "=")
+
+
+class BadScramAnswer(ValueError):
+    """The server does not know the password, or its answer breaks the protocol."""
+
+
+class ScramClient:
+    """The client's side of one exchange.
+
+    Before it sends a proof, it checks the iterations: too few would let a false server guess the
+    password from the proof, and too many would block this node. At the end it checks that the
+    server knows the password, too.
+    """
+
+    def __init__(self, mechanism: str, user: str, password: str, nonce: str) -> None:
+        self._hash = MECHANISMS[mechanism][1]
+        self._password = password
+        self._nonce = nonce
+        self._bare = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
+        self._signature = b""
+
+    def first(self) -> bytes:
+        return f"n,,{self._bare}".encode()
+
+    def final(self, answer: bytes) -> bytes:
+        found = _SERVER_FIRST.fullmatch(answer[:_LONGEST].decode("utf-8", "replace"))
+        if found is None or not found["nonce"].startswith(self._nonce):
+            raise BadScramAnswer("its first message is not SCRAM's")
+        iterations = int(found["iterations"])
+        if not MIN_ITERATIONS <= iterations <= MAX_ITERATIONS:
+            raise BadScramAnswer(
+                f"it asks for {iterations} iterations; {MIN_ITERATIONS} to {MAX_ITERATIONS} are "
+                "accepted"
+            )
+        try:
+            salt = b64decode(found["salt"], validate=True)
+        except NotBase64:
+            raise BadScramAnswer("its salt is not base64") from None
+        secret = salted(self._password, salt, iterations, self._hash)
+        client_key = hmac(secret, b"Client Key", self._hash)
+        keys = keys_of(secret, salt, iterations, self._hash)
+        unsigned = f"c={b64encode(b'n,,').decode()},r={found['nonce']}"
+        transcript = f"{self._bare},{found[0]},{unsigned}".encode()
+        signature = hmac(keys.stored_key, transcript, self._hash)
+        proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+        self._signature = hmac(keys.server_key, transcript, self._hash)
+        return f"{unsigned},p={b64encode(proof).decode()}".encode()
+
+    def check(self, answer: bytes) -> None:
+        """Check the server's last message; raise BadScramAnswer if it does not know the keys."""
+        if not compare_digest(answer, b"v=" + b64encode(self._signature)):
+            raise BadScramAnswer("it does not know the password of this node")
