@@ -40,6 +40,8 @@ def format_directories(
     cluster_id = cluster_id or new_cluster_id()
     missing = [path for path in directories if path not in formatted]
     for path in missing:
+        # Only the user of the node may read records and the keys of users.
+        Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
         directory_id = SystemDice().uuid()
         if path == settings.metadata_log_dir:
             directory_id = first.my_directory or directory_id
@@ -96,6 +98,5 @@ def _check_same(
 
 
 def _write_identity(directory: str, cluster_id: str, node_id: NodeId, directory_id: UUID) -> None:
-    Path(directory).mkdir(parents=True, exist_ok=True)
     meta = checkpoints.MetaProperties(cluster_id, node_id, directory_id)
     checkpoints.write_meta_properties(RealDisk(directory), meta)

@@ -138,7 +138,7 @@ class LocalCluster:
         for path in (self.directory, *self.directory.parents):
             if not path.exists():
                 self._made.append(path)
-        self.directory.mkdir(parents=True, exist_ok=True)
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         while self._lock is None:
             self._lock = self._try_lock()
         self._state.unlink(missing_ok=True)
