@@ -219,6 +219,16 @@ _KEYS = (
         at_least(1),
     ),
     *TABLE_KEYS,
+    replace(
+        string(
+            "tidelog.commit.rule",
+            "isr",
+            "When a record is committed: when every in-sync replica holds it (`isr`), or when a "
+            "majority of the replicas does (`quorum`); fixed when the topic is created.",
+            one_of("isr", "quorum"),
+        ),
+        internal=True,
+    ),
     boolean(
         "unclean.leader.election.enable",
         False,

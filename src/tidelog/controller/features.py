@@ -28,6 +28,8 @@ ELR_VERSION = "eligible.leader.replicas.version"
 TRANSACTION_VERSION = "transaction.version"
 GROUP_VERSION = "group.version"
 SHARE_VERSION = "share.version"
+COMMIT_RULES = "tidelog.commit.rule"
+"""A feature that nodes register and that is never finalised: whether they know the quorum rule."""
 
 KRAFT_VERSIONS = VersionRange(0, 1)
 """At level 0 the configuration lists the voters, at level 1 the metadata log (KIP-853)."""
@@ -42,6 +44,12 @@ SUPPORTED_FEATURES: Mapping[str, VersionRange] = {
     SHARE_VERSION: VersionRange(0, 1),
     KRAFT_VERSION: KRAFT_VERSIONS,
 }
+
+REGISTERED_FEATURES: Mapping[str, VersionRange] = {
+    **SUPPORTED_FEATURES,
+    COMMIT_RULES: VersionRange(0, 1),
+}
+"""The features that a node names when it registers."""
 
 _BOOTSTRAP_LEVELS = {
     METADATA_VERSION: 27,

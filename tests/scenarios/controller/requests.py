@@ -6,7 +6,6 @@ from uuid import UUID
 
 from kio.schema.alter_partition.v3 import request as alter_partition
 from kio.schema.alter_partition_reassignments.v1 import request as reassignments
-from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_registration.v4 import request as registration
 from kio.schema.create_topics.v7 import request as create_topics
 from kio.schema.delete_topics.v6 import request as delete_topics
@@ -17,8 +16,10 @@ from tests.scenarios.transcript import Words
 from tests.unit.controller.support import CLUSTER_ID, TIMEOUT, directory
 
 from tidelog.controller.image.image import TOPIC_RESOURCE, ClusterImage
+from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, LogEndReport
 
 FEATURES = {"metadata.version": (7, 27), "eligible.leader.replicas.version": (0, 1)}
+COMMIT_RULES = {"tidelog.commit.rule": (0, 1)}
 NO_EPOCH = -1
 
 
@@ -29,7 +30,7 @@ def _epoch(image: ClusterImage, broker: int) -> int:
 
 def register(image: ClusterImage, words: Words) -> object:
     broker = words.number("broker")
-    disk = directory(broker + (50 if "new_disk" in words else 0))
+    disk, is_kafka = directory(broker + (50 if "new_disk" in words else 0)), "kafka" in words
     return registration.BrokerRegistrationRequest(
         broker_id=broker,
         cluster_id=CLUSTER_ID,
@@ -37,7 +38,7 @@ def register(image: ClusterImage, words: Words) -> object:
         listeners=(registration.Listener(name="PLAINTEXT", host="h", port=9, security_protocol=0),),
         features=tuple(
             registration.Feature(name=name, min_supported_version=low, max_supported_version=high)
-            for name, (low, high) in FEATURES.items()
+            for name, (low, high) in (FEATURES | ({} if is_kafka else COMMIT_RULES)).items()
         ),
         rack=None,
         log_dirs=(disk,),
@@ -53,6 +54,20 @@ def heartbeat(image: ClusterImage, words: Words) -> object:
         current_metadata_offset=words.number("offset", image.offset),
         want_fence="fence" in words,
         want_shut_down="shutdown" in words,
+        log_ends=tuple(_log_end(image, one) for one in words.list("log_end", "")),
+    )
+
+
+def _log_end(image: ClusterImage, text: str) -> LogEndReport:
+    """`5/100@7`: in leader epoch 7, the log of t-0 ends with epoch 5 at offset 100."""
+    end, _, leader_epoch = text.partition("@")
+    last_epoch, _, offset = end.partition("/")
+    return LogEndReport(
+        topic_id=image.topics["t"].topic_id,
+        partition_index=0,
+        leader_epoch=int(leader_epoch),
+        last_epoch=int(last_epoch),
+        log_end_offset=int(offset),
     )
 
 
@@ -82,7 +97,11 @@ def create(image: ClusterImage, words: Words) -> object:
     )
 
 
-CONFIGS = {"min": "min.insync.replicas", "unclean": "unclean.leader.election.enable"}
+CONFIGS = {
+    "min": "min.insync.replicas",
+    "unclean": "unclean.leader.election.enable",
+    "rule": "tidelog.commit.rule",
+}
 
 
 def delete(image: ClusterImage, words: Words) -> object:

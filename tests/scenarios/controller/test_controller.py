@@ -6,14 +6,17 @@ is the partition epoch. Empty fields are left out.
 
 cluster brokers=1,2,3 [elr=0]                     these brokers are registered and unfenced
 register broker=1 [run=b] [clean] [new_disk]      `clean`: its last process shut down cleanly
-heartbeat broker=1 [epoch=1000] [offset=1000] [fence] [shutdown]
+register broker=1 kafka                           a broker that knows the ISR rule only
+heartbeat broker=1 [epoch=1000] [offset=1000] [fence] [shutdown] [log_end=5/100@7]
 silent broker=1                                   the broker's session expires
 unregister broker=1
-create topic=t replicas=1-2-3 [min=2] [unclean=true] | create topic=t partitions=3 factor=2
+create topic=t replicas=1-2-3 [min=2] [unclean=true] [rule=quorum]
+create topic=t partitions=3 factor=2
 delete topic=t | config topic=t min=1 | config topic=t unclean=true
 isr from=1 isr=1,2 [leader_epoch=4] [partition_epoch=7] [broker_epoch=1000] [recovering]
 elect kind=preferred | elect kind=unclean
 reassign replicas=4,5 | reassign cancel
+another_controller                                it has received no reports yet
 chore name=balance_leaders | chore name=elect_uncleanly        periodic tasks of the controller
 """
 
@@ -33,6 +36,7 @@ from tidelog.controller.decide.leader_balance import balance_leaders
 from tidelog.controller.image.apply import apply_all
 from tidelog.controller.image.image import BrokerImage, ClusterImage, PartitionImage
 from tidelog.controller.liveness import Liveness
+from tidelog.controller.log_ends import LogEndReports
 from tidelog.model.errors import ErrorCode
 
 HERE = Path(__file__).parent
@@ -45,6 +49,7 @@ class Storyteller:
         self.image = cluster(())
         self.sessions = Liveness(session_timeout_ms=9_000)
         self.dice = CountingDice()
+        self.log_ends = LogEndReports()
 
     def respond(self, line: str) -> str:
         words, before = Words(line), self.image
@@ -59,13 +64,14 @@ class Storyteller:
         request = REQUESTS[words.command](self.image, words)
         if words.command == "heartbeat":
             self.sessions.record_heartbeat(request.broker_id, NOW, request.current_metadata_offset)
+            self.log_ends.received(request.broker_id, request.broker_epoch, request.log_ends)
         decision = decide(self.image, request, self.context())
         self.apply(decision.records)
         return list(outcomes(decision.response))
 
     def context(self) -> DecideContext:
         made = context(self.image, now=NOW, sessions=self.sessions)
-        return replace(made, dice=self.dice)
+        return replace(made, dice=self.dice, log_ends=self.log_ends)
 
     def apply(self, records: Sequence[Any]) -> None:
         last = self.image.offset + len(records)
@@ -82,6 +88,10 @@ class Storyteller:
         broker = words.number("broker")
         self.sessions.forget(broker)
         self.apply(elections.fence_expired(self.image, [broker], self.context()))
+        return []
+
+    def do_another_controller(self, words: Words) -> list[str]:
+        self.log_ends = LogEndReports()
         return []
 
     def do_chore(self, words: Words) -> list[str]:

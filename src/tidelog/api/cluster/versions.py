@@ -26,7 +26,7 @@ from kio.schema.api_versions.v4.response import (
 )
 
 from tidelog.api.handler import Encoded, Request
-from tidelog.controller.features import KRAFT_VERSION, SUPPORTED_FEATURES
+from tidelog.controller.features import COMMIT_RULES, KRAFT_VERSION, SUPPORTED_FEATURES
 from tidelog.controller.image.image import VersionRange
 from tidelog.model.errors import ErrorCode
 
@@ -74,6 +74,8 @@ def _names_its_software(request: Request) -> bool:
 
 def _supported_features(request: Request) -> Iterable[SupportedFeatureKey]:
     for name, supported in sorted(_features_of_node(request).items()):
+        if name == COMMIT_RULES:
+            continue  # it is between Tidelog's nodes, and clients do not know it
         if supported.minimum > 0 or request.version >= _FIRST_WITH_ZERO_FEATURES:
             yield SupportedFeatureKey(
                 name=name, min_version=supported.minimum, max_version=supported.maximum

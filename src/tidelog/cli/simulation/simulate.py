@@ -53,6 +53,13 @@ MAX_REPORTS = 3
     "--jobs", type=click.IntRange(min=1), help="The number of processes. [default: one per core]"
 )
 @click.option("--beyond", is_flag=True, help="Allow fatal faults, and check that loss is reported.")
+@click.option(
+    "--rule",
+    type=click.Choice(["isr", "quorum", "mixed"]),
+    default="isr",
+    show_default=True,
+    help="The commit rule of the topics.",
+)
 @click.option("--shrink", is_flag=True, help="Find a shorter list of faults that also fails.")
 @click.option("--only", help="Only these faults of the seed, by number from 0, or none.")
 @click.option("--list-faults", is_flag=True, help="List the kinds of fault.")
@@ -76,6 +83,7 @@ def command(
     workload: str | None,
     jobs: int | None,
     beyond: bool,
+    rule: str,
     shrink: bool,
     only: str | None,
     list_faults: bool,
@@ -107,6 +115,7 @@ def command(
         _kinds(faults),
         None if workload is None else WORKLOADS[workload],
         beyond=beyond,
+        commit_rule=rule,
     )
     if mutant is not None:
         return try_mutant(mutant, replace(plan, seed=first_seed or 0), seeds, jobs, html)

@@ -35,6 +35,7 @@ from tidelog.controller.decide.decision import (
     Decision,
     Refusal,
 )
+from tidelog.controller.decide.quorum_topics import COMMIT_RULE, has_quorum_topics, rule_of
 from tidelog.controller.features import elr_enabled
 from tidelog.controller.image.image import (
     BROKER_RESOURCE,
@@ -44,6 +45,7 @@ from tidelog.controller.image.image import (
 )
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.metadata.metadata_records import ClearElrRecord, ConfigRecord, MetadataRecord
+from tidelog.replication.rules import ISR
 
 _SET, _DELETE, _APPEND, _SUBTRACT = 0, 1, 2, 3
 _OPERATION_NAMES = {_APPEND: "APPEND", _SUBTRACT: "SUBTRACT"}
@@ -247,9 +249,19 @@ def _check_altered(
                 ErrorCode.invalid_config,
                 "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.",
             )
+    if resource_type == TOPIC_RESOURCE and _changes_rule(current, altered):
+        return Refusal(
+            ErrorCode.invalid_config,
+            f"{COMMIT_RULE} cannot be changed after the topic was created.",
+        )
     after = {**current, **altered}
     kept = {name: value for name, value in after.items() if value is not None}
     return check_config(context.settings, resource_type, kept)
+
+
+def _changes_rule(current: Mapping[str, str], altered: Mapping[str, str | None]) -> bool:
+    before = current.get(COMMIT_RULE, ISR.name)
+    return (altered.get(COMMIT_RULE, before) or ISR.name) != before
 
 
 def _records(
@@ -269,8 +281,19 @@ def _records(
         if current.get(name) != value or (resource_type == BROKER_RESOURCE and value is not None)
     ]
     if elr_enabled(image) and current.get(_MIN_ISR) != altered.get(_MIN_ISR, current.get(_MIN_ISR)):
-        if resource_type == TOPIC_RESOURCE:
-            records.append(ClearElrRecord(topic_name=resource_name))
-        elif resource_type == BROKER_RESOURCE:
-            records.append(ClearElrRecord(topic_name=""))
+        records += _cleared(image, resource_type, resource_name)
     return records
+
+
+def _cleared(image: ClusterImage, resource_type: int, resource_name: str) -> list[MetadataRecord]:
+    """Clear the eligible leader replicas of the topics that the new min.insync.replicas affects.
+
+    Topics under the quorum rule are not affected: a majority is always their minimum.
+    """
+    if resource_type == BROKER_RESOURCE:
+        if not has_quorum_topics(image):
+            return [ClearElrRecord(topic_name="")]
+        names = list(image.topics)
+    else:
+        names = [resource_name] if resource_type == TOPIC_RESOURCE else []
+    return [ClearElrRecord(topic_name=name) for name in names if rule_of(image, name) is ISR]

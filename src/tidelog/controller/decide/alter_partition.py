@@ -15,8 +15,8 @@ from kio.schema.alter_partition.v3.response import (
 )
 
 from tidelog.controller.decide.decision import NOT_THROTTLED, DecideContext, Decision
-from tidelog.controller.decide.elections import allows_unclean, rules_for
-from tidelog.controller.decide.partition_change import Election, Target, change_partition
+from tidelog.controller.decide.elections import election_of, rules_for
+from tidelog.controller.decide.partition_change import Target, change_partition
 from tidelog.controller.image.apply import merge
 from tidelog.controller.image.image import (
     RECOVERED,
@@ -132,12 +132,10 @@ def _alter(
     target = Target(
         isr=tuple(member.broker_id for member in asked.new_isr_with_epochs),
         recovery_state=asked.leader_recovery_state,
-        election=(
-            Election.UNCLEAN if allows_unclean(image, topic.name, context) else Election.ONLINE
-        ),
+        election=election_of(image, topic.name, context),
     )
     index = asked.partition_index
-    rules = rules_for(image, topic, partition, context)
+    rules = rules_for(image, topic, index, partition, context)
     record = change_partition(topic.topic_id, index, partition, target, rules)
     if record is None:
         return _answer(index, partition)

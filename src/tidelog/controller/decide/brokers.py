@@ -7,7 +7,6 @@ its session expires or when its controlled shutdown completes.
 
 from collections.abc import Iterable
 
-from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
@@ -18,7 +17,8 @@ from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 
 from tidelog.controller.decide import elections
 from tidelog.controller.decide.decision import NOT_THROTTLED, DecideContext, Decision, Refusal
-from tidelog.controller.features import METADATA_VERSION, elr_enabled
+from tidelog.controller.decide.quorum_topics import holds_quorum_partition
+from tidelog.controller.features import COMMIT_RULES, METADATA_VERSION, elr_enabled
 from tidelog.controller.image.image import (
     FIRST_FREE_DIRECTORY,
     BrokerImage,
@@ -27,6 +27,7 @@ from tidelog.controller.image.image import (
 )
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_OFFSET, BrokerEpoch
+from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from tidelog.protocol.metadata.metadata_records import (
     EndPoint,
     Feature,
@@ -91,7 +92,7 @@ def _check_registration(
         return Refusal(ErrorCode.broker_id_not_registered)
     if request.incarnation_id is None or not _are_own_directories(image, request):
         return Refusal(ErrorCode.invalid_registration)
-    return _check_features(image, request)
+    return _check_features(image, request) or _check_commit_rules(image, request)
 
 
 def _holds_the_same_disks(existing: BrokerImage, request: BrokerRegistrationRequest) -> bool:
@@ -125,6 +126,14 @@ def _check_features(image: ClusterImage, request: BrokerRegistrationRequest) -> 
         if not supported.minimum <= level <= supported.maximum:
             return Refusal(ErrorCode.unsupported_version)
     return None
+
+
+def _check_commit_rules(image: ClusterImage, request: BrokerRegistrationRequest) -> Refusal | None:
+    """A broker that has partitions under the quorum rule must know the rule."""
+    is_able = any(feature.name == COMMIT_RULES for feature in request.features)
+    if is_able or not holds_quorum_partition(image, request.broker_id):
+        return None
+    return Refusal(ErrorCode.unsupported_version)
 
 
 def _registration(
@@ -198,6 +207,13 @@ def heartbeat(
     lost = frozenset(one for one in request.offline_log_dirs if one is not None)
     if lost and not records:
         records += elections.lose_directories(image, broker, lost, context)
+    if request.log_ends and not records:
+        reported = [
+            (one.topic_id, one.partition_index)
+            for one in request.log_ends
+            if one.topic_id is not None
+        ]
+        records += elections.elect_by_log_ends(image, reported, context)
     return Decision(
         tuple(records),
         _heard(

@@ -15,6 +15,7 @@ from tidelog.controller.decide.decision import (
     Decision,
     Refusal,
 )
+from tidelog.controller.decide.quorum_topics import rule_of
 from tidelog.controller.decide.topics import (
     MAX_PARTITIONS_PER_REQUEST,
     TOO_MANY_PARTITIONS,
@@ -72,7 +73,13 @@ def _add(
     replication_factor = len(topic.partitions[0].replicas)
     if asked.assignments is None:
         return placed_partitions(
-            image, topic.topic_id, have, additional, replication_factor, context
+            image,
+            topic.topic_id,
+            have,
+            additional,
+            replication_factor,
+            context,
+            rule_of(image, topic.name),
         )
     if len(asked.assignments) != additional:
         return Refusal(
@@ -89,7 +96,12 @@ def _assigned(
     made: list[PartitionRecord] = []
     for index, assignment in enumerate(asked.assignments or (), len(topic.partitions)):
         record = assigned_partition(
-            image, topic.topic_id, index, tuple(assignment.broker_ids), replication_factor
+            image,
+            topic.topic_id,
+            index,
+            tuple(assignment.broker_ids),
+            replication_factor,
+            rule_of(image, topic.name),
         )
         if isinstance(record, Refusal):
             return record

@@ -16,7 +16,6 @@ from kio.schema.alter_partition_reassignments.v1.request import (
 )
 from kio.schema.alter_user_scram_credentials.v0.request import AlterUserScramCredentialsRequest
 from kio.schema.assign_replicas_to_dirs.v0.request import AssignReplicasToDirsRequest
-from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.controller_registration.v0.request import ControllerRegistrationRequest
 from kio.schema.create_acls.v3.request import CreateAclsRequest
@@ -48,6 +47,7 @@ from tidelog.controller.decide.reassignments import alter_partition_reassignment
 from tidelog.controller.decide.scram_credentials import alter_user_scram_credentials
 from tidelog.controller.decide.topics import create_topics, delete_topics
 from tidelog.controller.image.image import ClusterImage
+from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 
 __all__ = ["DecideContext", "Decision", "decide"]
 

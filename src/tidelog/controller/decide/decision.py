@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from tidelog.config.settings import BrokerSettings
 from tidelog.controller.liveness import Sessions
+from tidelog.controller.log_ends import NO_LOG_ENDS, LogEnds
 from tidelog.model.dice import Dice
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis, NodeId, Offset
@@ -45,3 +46,5 @@ class DecideContext:
     """1 if the voter set can change (KIP-853); read from the metadata log, not from the image."""
     voters_without_directory_id: tuple[NodeId, ...] = ()
     """Voters whose directory ids the leader does not know."""
+    log_ends: LogEnds = NO_LOG_ENDS
+    """The reported log ends of partitions without a leader (quorum rule)."""

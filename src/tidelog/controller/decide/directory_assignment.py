@@ -19,8 +19,9 @@ from kio.schema.assign_replicas_to_dirs.v0.response import (
 )
 
 from tidelog.controller.decide.decision import NOT_THROTTLED, DecideContext, Decision
-from tidelog.controller.decide.elections import allows_unclean, rules_for
-from tidelog.controller.decide.partition_change import Election, Target, change_partition
+from tidelog.controller.decide.elections import election_of, rules_for
+from tidelog.controller.decide.partition_change import Target, change_partition
+from tidelog.controller.decide.quorum_topics import rule_of
 from tidelog.controller.image.image import (
     FIRST_FREE_DIRECTORY,
     BrokerImage,
@@ -31,6 +32,7 @@ from tidelog.controller.image.image import (
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, NodeId
 from tidelog.protocol.metadata.metadata_records import PartitionChangeRecord
+from tidelog.replication.rules import QUORUM
 
 
 def assign_replicas_to_dirs(
@@ -111,14 +113,15 @@ def _assign(
     elif before.int >= FIRST_FREE_DIRECTORY and before not in broker.directories:
         # The broker no longer has the replica's earlier directory, so the replica's log is empty.
         without_log = frozenset({broker.id})
-    is_unclean_allowed = allows_unclean(image, topic.name, context)
+    if not is_known and rule_of(image, topic.name) is QUORUM:
+        without_log = frozenset({broker.id})  # its log does not count in an election (F84)
     target = Target(
         isr=isr,
         directories=directories,
-        election=Election.UNCLEAN if is_unclean_allowed else Election.ONLINE,
+        election=election_of(image, topic.name, context),
         without_log=without_log,
         forgets_fetches=has_lost_records and partition.has_leader,
     )
     moved = replace(partition, directories=directories)
-    rules = rules_for(image, topic, moved, context, removed=removed)
+    rules = rules_for(image, topic, index, moved, context, removed=removed)
     return change_partition(topic.topic_id, index, partition, target, rules)

@@ -17,6 +17,7 @@ from tidelog.controller.decide.partition_change import (
     change_partition,
 )
 from tidelog.controller.decide.placement import default_directory
+from tidelog.controller.decide.quorum_topics import rule_of
 from tidelog.controller.features import elr_enabled
 from tidelog.controller.image.image import (
     LOST_DIRECTORY,
@@ -27,12 +28,14 @@ from tidelog.controller.image.image import (
     PartitionImage,
     TopicImage,
 )
-from tidelog.model.ids import NO_NODE, NodeId
+from tidelog.model.ids import NO_NODE, NodeId, TopicId
 from tidelog.protocol.metadata.metadata_records import (
     BrokerRegistrationChangeRecord,
     MetadataRecord,
     PartitionChangeRecord,
 )
+from tidelog.replication.quorum.state import LogEnd
+from tidelog.replication.rules import ISR, QUORUM, CommitRule, majority_of
 
 Located = tuple[TopicImage, int, PartitionImage]
 
@@ -123,11 +126,49 @@ def lose_directories(
     changed = BrokerRegistrationChangeRecord(
         broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=remaining
     )
-    return [changed, *_change_all(image, touched, context, removed=broker.id)]
+    return [
+        changed,
+        *_change_all(image, _under(ISR, image, touched), context, removed=broker.id),
+        *_forget_logs(image, broker.id, lost, context),
+    ]
+
+
+def _forget_logs(
+    image: ClusterImage, broker: NodeId, lost: frozenset[UUID], context: DecideContext
+) -> Iterator[PartitionChangeRecord]:
+    """Quorum rule: do not count the broker's replicas in these directories any more (F84)."""
+    touched = partitions_where(
+        image, lambda p: broker in (*p.isr, *p.elr) and p.directory_of(broker) in lost
+    )
+    located = _under(QUORUM, image, touched)
+    return _change_all(image, located, context, removed=broker, unclean=True)
+
+
+def _under(rule: CommitRule, image: ClusterImage, located: Iterable[Located]) -> Iterator[Located]:
+    return (one for one in located if rule_of(image, one[0].name) is rule)
 
 
 def leads_anything(image: ClusterImage, broker: NodeId) -> bool:
     return any(True for _ in partitions_where(image, lambda p: p.leader == broker))
+
+
+# -- Elections by log ends -------------------------------------------------------------------------
+
+
+def elect_by_log_ends(
+    image: ClusterImage, reported: Iterable[tuple[TopicId, int]], context: DecideContext
+) -> list[PartitionChangeRecord]:
+    """Elect leaders of these partitions, for which a broker has reported its log ends."""
+    records: list[PartitionChangeRecord] = []
+    for topic_id, index in dict.fromkeys(reported):
+        topic = image.topic(topic_id)
+        partition = None if topic is None else topic.partitions.get(index)
+        if topic is None or partition is None or partition.has_leader:
+            continue
+        if rule_of(image, topic.name) is QUORUM:
+            record = elect(image, (topic, index, partition), Election.ONLINE, context)
+            records += [] if record is None else [record]
+    return records
 
 
 # -- Elections on a timer --------------------------------------------------------------------------
@@ -168,14 +209,13 @@ def _change_all(
     for topic, index, partition in located:
         election = elections.get(topic.name)
         if election is None:
-            allowed = allows_unclean(image, topic.name, context)
-            election = elections[topic.name] = Election.UNCLEAN if allowed else Election.ONLINE
+            election = elections[topic.name] = election_of(image, topic.name, context)
         target = Target(
             isr=tuple(member for member in partition.isr if member != removed),
             election=election,
             unclean_shutdown=unclean_shutdown,
         )
-        rules = rules_for(image, topic, partition, context, removed=removed, added=added)
+        rules = rules_for(image, topic, index, partition, context, removed=removed, added=added)
         record = change_partition(topic.topic_id, index, partition, target, rules)
         if record is not None:
             yield record
@@ -186,13 +226,14 @@ def elect(
 ) -> PartitionChangeRecord | None:
     """Run one election in one partition; returns None if it changes nothing."""
     topic, index, partition = located
-    rules = rules_for(image, topic, partition, context)
+    rules = rules_for(image, topic, index, partition, context)
     return change_partition(topic.topic_id, index, partition, Target(election=election), rules)
 
 
 def rules_for(
     image: ClusterImage,
     topic: TopicImage,
+    index: int,
     partition: PartitionImage,
     context: DecideContext,
     *,
@@ -210,11 +251,22 @@ def rules_for(
 
     minimum = topic_value(image, context.settings, topic.name, "min.insync.replicas")
     assert isinstance(minimum, int)
+    commit, log_ends = rule_of(image, topic.name), dict[NodeId, LogEnd]()
+    if commit is QUORUM:
+        minimum = majority_of(partition.replicas)
+        reported = context.log_ends.of(image, topic.topic_id, index, partition)
+        log_ends = {
+            replica: end
+            for replica, end in reported.items()
+            if replica != removed and _is_online(image, replica, partition)
+        }
     return ElectionRules(
         may_lead=may_lead,
         min_isr=min(minimum, len(partition.replicas)),
         elr_enabled=elr_enabled(image),
         directory_of=partial(default_directory, image),
+        commit=commit,
+        log_ends=log_ends,
     )
 
 
@@ -224,6 +276,16 @@ def _is_online(image: ClusterImage, broker: NodeId, partition: PartitionImage) -
     if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
         return True
     return directory != LOST_DIRECTORY and directory in image.brokers[broker].directories
+
+
+def election_of(image: ClusterImage, topic: str, context: DecideContext) -> Election:
+    """The election to hold when a partition of the topic changes.
+
+    Under the quorum rule, an unclean election waits for its timer, so that the brokers can report.
+    """
+    if rule_of(image, topic) is QUORUM or not allows_unclean(image, topic, context):
+        return Election.ONLINE
+    return Election.UNCLEAN
 
 
 def allows_unclean(image: ClusterImage, topic: str, context: DecideContext) -> bool:

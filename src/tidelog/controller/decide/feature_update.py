@@ -15,6 +15,7 @@ from tidelog.controller.decide.decision import (
     Decision,
     Refusal,
 )
+from tidelog.controller.decide.quorum_topics import COMMIT_RULE, has_quorum_topics
 from tidelog.controller.features import (
     ELR_VERSION,
     KRAFT_VERSION,
@@ -88,6 +89,8 @@ def _problem(image: ClusterImage, update: FeatureUpdateKey, context: DecideConte
         return unsupported
     if update.feature == KRAFT_VERSION:
         return _kraft_problem(level, kind, context)
+    if update.feature == ELR_VERSION and level == 0 and has_quorum_topics(image):
+        return f"Topics with {COMMIT_RULE}=quorum require version 1."
     current = image.features.get(update.feature, 0)
     if level < current and kind == _UPGRADE:
         return (

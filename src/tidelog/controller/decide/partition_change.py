@@ -7,10 +7,13 @@ known leader. If that replica cannot lead and the topic allows unclean elections
 elects any live replica. An election with both sets empty is marked as unclean, because records may
 be lost. A replica that leaves the in-sync set cleanly stays eligible while the set is smaller than
 min.insync.replicas. No record can be committed during that time, so the replica misses none.
+
+Under the quorum rule, a leadership is never moved directly (ADR 27). The leader is set to none
+first, and a replica is elected after a majority has reported its log ends.
 """
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -18,6 +21,15 @@ from uuid import UUID
 from tidelog.controller.image.image import RECOVERING, PartitionImage
 from tidelog.model.ids import NO_NODE, NodeId, TopicId
 from tidelog.protocol.metadata.metadata_records import NO_CHANGE, PartitionChangeRecord
+from tidelog.replication.quorum.state import LogEnd
+from tidelog.replication.rules import (
+    ISR,
+    QUORUM,
+    CommitRule,
+    ReplicasKnown,
+    goes_as_far,
+    majority_of,
+)
 
 
 class Election(Enum):
@@ -35,6 +47,9 @@ class ElectionRules:
     elr_enabled: bool
     directory_of: Callable[[NodeId], UUID]
     """The log directory in which a broker places a new replica."""
+    commit: CommitRule = ISR
+    log_ends: Mapping[NodeId, LogEnd] = field(default_factory=dict)
+    """Quorum rule: the log ends reported since the partition lost its leader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +105,10 @@ def change_partition(
         leader = elected.leader
         wanted.isr, wanted.elr, wanted.recovery_state = (leader,), (), RECOVERING
     elif elected.leader in wanted.elr:
-        wanted.isr = (elected.leader,)
+        # Under the quorum rule, the other members of the in-sync set are no less complete than
+        # before.
+        others = wanted.isr if rules.commit is QUORUM else ()
+        wanted.isr = (*others, elected.leader)
         wanted.elr = _without(wanted.elr, wanted.isr)
     has_left = not set(partition.replicas).issubset(wanted.replicas)
     if leader == NO_CHANGE and (has_left or target.forgets_fetches):
@@ -144,10 +162,13 @@ def _eligible(
 ) -> tuple[NodeId, ...]:
     """The eligible leader replicas; none if the in-sync set has min.insync.replicas members.
 
+    Under the quorum rule, every replica that has lost no record since it was in sync is eligible to
+    take part in an election, whatever the size of the in-sync set (F84).
+
     Unlike Kafka, Tidelog keeps only current replicas. A replica that was reassigned away deletes
     its log, so it must not count as complete if the partition is assigned to it again.
     """
-    if not rules.elr_enabled or len(wanted.isr) >= rules.min_isr:
+    if rules.commit is ISR and (not rules.elr_enabled or len(wanted.isr) >= rules.min_isr):
         return ()
     held = {*partition.elr, *partition.isr} & set(wanted.replicas)
     return tuple(sorted(held - set(wanted.isr) - unclean_shutdown))
@@ -157,6 +178,8 @@ def _last_known(
     partition: PartitionImage, wanted: _Wanted, leader: NodeId, rules: ElectionRules
 ) -> tuple[NodeId, ...]:
     """The last leader of a leaderless partition. It may be elected if no replica is eligible."""
+    if rules.commit is QUORUM:
+        return ()
     if not rules.elr_enabled:
         return wanted.last_known_elr
     now_leads = partition.leader if leader == NO_CHANGE else leader
@@ -174,8 +197,11 @@ def _last_known(
 def _elect(
     partition: PartitionImage, wanted: _Wanted, election: Election, rules: ElectionRules
 ) -> _Elected:
+    known = ReplicasKnown(wanted.replicas, wanted.isr, wanted.elr, rules.log_ends)
+    if rules.commit is QUORUM:
+        return _elect_by_majority(partition, known, election, rules)
     for candidate in _candidates(partition, wanted, election):
-        if _is_safe(candidate, wanted) and rules.may_lead(candidate):
+        if rules.commit.may_lead(candidate, known) and rules.may_lead(candidate):
             return _Elected(candidate)
     last_known = _last_known_leader(wanted, rules)
     if last_known is not None:
@@ -196,9 +222,63 @@ def _candidates(
     return (partition.leader, *wanted.replicas)
 
 
-def _is_safe(candidate: NodeId, wanted: _Wanted) -> bool:
-    """Whether the candidate holds every committed record, because it is in sync or in the ELR."""
-    return candidate in wanted.isr or (not wanted.isr and candidate in wanted.elr)
+def _elect_by_majority(
+    partition: PartitionImage, known: ReplicasKnown, election: Election, rules: ElectionRules
+) -> _Elected:
+    """Keep the leader, or set it to none, or elect a replica of a partition without a leader.
+
+    A leader that stays holds every record that it has committed. All others must be compared by
+    their log ends, and those are known only after the leader was set to none.
+    """
+    if partition.has_leader:
+        is_kept = rules.may_lead(partition.leader) and not (
+            election is Election.PREFERRED and _is_preferred_in_sync(partition, known, rules)
+        )
+        return _Elected(partition.leader if is_kept else NO_NODE)
+    able = [replica for replica in known.replicas if rules.may_lead(replica)]
+    complete = [replica for replica in able if rules.commit.may_lead(replica, known)]
+    if complete:
+        return _Elected(_longest(complete, rules.log_ends))
+    if election is not Election.UNCLEAN and not _is_hopeless(known):
+        return _Elected(NO_NODE)
+    reported = [replica for replica in able if replica in rules.log_ends]
+    if election is not Election.UNCLEAN:
+        # If the longest log is on a replica that cannot lead yet, wait for that replica.
+        reported = [one for one in reported if _goes_farthest(one, rules.log_ends)]
+    if not reported:
+        return _Elected(NO_NODE)
+    return _Elected(_longest(reported, rules.log_ends), unclean=True)
+
+
+def _is_preferred_in_sync(
+    partition: PartitionImage, known: ReplicasKnown, rules: ElectionRules
+) -> bool:
+    preferred = partition.preferred_leader
+    return preferred != partition.leader and preferred in known.isr and rules.may_lead(preferred)
+
+
+def _goes_farthest(candidate: NodeId, log_ends: Mapping[NodeId, LogEnd]) -> bool:
+    return all(goes_as_far(log_ends[candidate], other) for other in log_ends.values())
+
+
+def _longest(candidates: list[NodeId], log_ends: Mapping[NodeId, LogEnd]) -> NodeId:
+    """The replica with the longest log; of equal ones, the first in the order of the replicas."""
+    best = candidates[0]
+    for candidate in candidates[1:]:
+        if not goes_as_far(log_ends[best], log_ends[candidate]):
+            best = candidate
+    return best
+
+
+def _is_hopeless(known: ReplicasKnown) -> bool:
+    """Whether too few replicas are known to be complete, and every replica has reported.
+
+    Then no clean election is possible, and nothing more can be learnt (ADR 27).
+    """
+    complete = {*known.isr, *known.elr} & set(known.replicas)
+    return len(complete) < majority_of(known.replicas) and all(
+        replica in known.log_ends for replica in known.replicas
+    )
 
 
 def _last_known_leader(wanted: _Wanted, rules: ElectionRules) -> NodeId | None:

@@ -27,9 +27,11 @@ from tidelog.controller.decide.decision import (
 from tidelog.controller.decide.elections import allows_unclean, rules_for
 from tidelog.controller.decide.partition_change import Election, Target, change_partition
 from tidelog.controller.decide.placement import check_assignment
+from tidelog.controller.decide.quorum_topics import COMMIT_RULE, rule_of
 from tidelog.controller.image.image import ClusterImage, PartitionImage, TopicImage
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.metadata.metadata_records import PartitionChangeRecord
+from tidelog.replication.rules import QUORUM
 
 
 def alter_partition_reassignments(
@@ -46,7 +48,7 @@ def alter_partition_reassignments(
             if isinstance(target, Target):
                 topic = image.topics[asked.name]
                 partition = topic.partitions[one.partition_index]
-                rules = rules_for(image, topic, partition, context)
+                rules = rules_for(image, topic, one.partition_index, partition, context)
                 record = change_partition(
                     topic.topic_id, one.partition_index, partition, target, rules
                 )
@@ -87,6 +89,11 @@ def _target(
         return Refusal(
             ErrorCode.unknown_topic_or_partition,
             f"Unable to find partition {name}:{asked.partition_index}.",
+        )
+    if rule_of(image, name) is QUORUM:
+        return Refusal(
+            ErrorCode.invalid_replica_assignment,
+            f"The replicas of {name} cannot be changed, because it has {COMMIT_RULE}=quorum.",
         )
     if asked.replicas is None:
         return _cancelled(image, topic, asked.partition_index, partition, context)
@@ -134,7 +141,7 @@ def _cancelled(
     # records (F35). Tidelog therefore leaves the in-sync set empty, and the election looks for an
     # eligible leader replica.
     target = Target(replicas=replicas, isr=isr, adding=(), removing=())
-    may_lead = rules_for(image, topic, partition, context).may_lead
+    may_lead = rules_for(image, topic, index, partition, context).may_lead
     if isr or any(may_lead(one) for one in partition.elr if one in replicas):
         return target
     if not allows_unclean(image, topic.name, context):

@@ -23,7 +23,6 @@ from kio.schema.alter_user_scram_credentials.v0.response import (
 )
 from kio.schema.assign_replicas_to_dirs.v0.request import AssignReplicasToDirsRequest
 from kio.schema.assign_replicas_to_dirs.v0.response import AssignReplicasToDirsResponse
-from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
@@ -60,6 +59,7 @@ from kio.schema.update_raft_voter.v0.request import UpdateRaftVoterRequest
 from kio.schema.update_raft_voter.v0.response import CurrentLeader, UpdateRaftVoterResponse
 
 from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 
 _NOW = timedelta(0)
 _FROM_THE_QUORUM = (AddRaftVoterResponse, RemoveRaftVoterResponse, UpdateRaftVoterResponse)

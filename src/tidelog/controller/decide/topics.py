@@ -17,6 +17,12 @@ from tidelog.controller.configs.check import check_topic_config
 from tidelog.controller.configs.effective import config_of_topic
 from tidelog.controller.decide.decision import NOT_THROTTLED, DecideContext, Decision, Refusal
 from tidelog.controller.decide.placement import check_assignment, new_partition, place, place_of
+from tidelog.controller.decide.quorum_topics import (
+    COMMIT_RULE,
+    check_cluster,
+    check_replicas,
+    with_able_brokers,
+)
 from tidelog.controller.decide.topic_names import MetricNames, name_problem
 from tidelog.controller.image.image import TOPIC_RESOURCE, ClusterImage, TopicImage
 from tidelog.model.errors import ErrorCode
@@ -28,6 +34,7 @@ from tidelog.protocol.metadata.metadata_records import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from tidelog.replication.rules import ISR, QUORUM, RULES, CommitRule
 
 MAX_PARTITIONS_PER_REQUEST = 10_000
 TOO_MANY_PARTITIONS = Refusal(
@@ -112,13 +119,18 @@ def _create(
     fault = check_topic_config(context.settings, configs)
     if fault is not None:
         return fault
+    if configs.get(COMMIT_RULE) == QUORUM.name:
+        fault = check_cluster(image)
+        if fault is not None:
+            return fault
     topic_id = context.dice.uuid()
     while topic_id in image.topic_names:
         topic_id = context.dice.uuid()
+    rule = RULES[configs.get(COMMIT_RULE, ISR.name)]
     partitions = (
-        _assigned(image, topic_id, topic)
+        _assigned(image, topic_id, topic, rule)
         if topic.assignments
-        else _placed(image, topic_id, topic, context)
+        else _placed(image, topic_id, topic, context, rule)
     )
     return (
         partitions if isinstance(partitions, Refusal) else _Created(topic_id, partitions, configs)
@@ -145,7 +157,7 @@ def _check_name(image: ClusterImage, name: str, metric_names: MetricNames) -> Re
 
 
 def _assigned(
-    image: ClusterImage, topic_id: TopicId, topic: CreatableTopic
+    image: ClusterImage, topic_id: TopicId, topic: CreatableTopic, rule: CommitRule
 ) -> list[PartitionRecord] | Refusal:
     """Create partitions on the brokers that the client chose."""
     if topic.replication_factor != _USE_DEFAULT:
@@ -168,7 +180,7 @@ def _assigned(
                 ErrorCode.invalid_replica_assignment,
                 f"Found multiple manual partition assignments for partition {index}",
             )
-        record = assigned_partition(image, topic_id, index, replicas, replication_factor)
+        record = assigned_partition(image, topic_id, index, replicas, replication_factor, rule)
         if isinstance(record, Refusal):
             return record
         made[index] = record
@@ -187,9 +199,12 @@ def assigned_partition(
     index: int,
     replicas: tuple[NodeId, ...],
     replication_factor: int | None,
+    rule: CommitRule,
 ) -> PartitionRecord | Refusal:
     """Create one partition on the given brokers; at least one of them must be active."""
     fault = check_assignment(image, replicas, replication_factor)
+    if fault is None and rule is QUORUM:
+        fault = check_replicas(image, replicas)
     if fault is not None:
         return fault
     place = place_of(image, replicas)
@@ -203,7 +218,11 @@ def assigned_partition(
 
 
 def _placed(
-    image: ClusterImage, topic_id: TopicId, topic: CreatableTopic, context: DecideContext
+    image: ClusterImage,
+    topic_id: TopicId,
+    topic: CreatableTopic,
+    context: DecideContext,
+    rule: CommitRule,
 ) -> list[PartitionRecord] | Refusal:
     """Create partitions on brokers that the controller chooses."""
     factor, count = topic.replication_factor, topic.num_partitions
@@ -221,7 +240,7 @@ def _placed(
         factor = context.settings.default_replication_factor
     if count == _USE_DEFAULT:
         count = context.settings.num_partitions
-    return placed_partitions(image, topic_id, 0, count, factor, context)
+    return placed_partitions(image, topic_id, 0, count, factor, context, rule)
 
 
 def placed_partitions(
@@ -231,8 +250,11 @@ def placed_partitions(
     count: int,
     replication_factor: int,
     context: DecideContext,
+    rule: CommitRule,
 ) -> list[PartitionRecord] | Refusal:
     """Create `count` partitions, starting at index `first`, spread over the brokers."""
+    if rule is QUORUM:
+        image = with_able_brokers(image)
     placed = place(image, context.dice, first, count, replication_factor)
     if isinstance(placed, Refusal):
         return placed

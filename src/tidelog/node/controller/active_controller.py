@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
 
@@ -23,6 +22,7 @@ from tidelog.controller.decide.refusals import refusal
 from tidelog.controller.features import activation_records
 from tidelog.controller.image.image import ClusterImage
 from tidelog.controller.liveness import Liveness
+from tidelog.controller.log_ends import LogEndReports
 from tidelog.model.dice import Dice
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, BrokerEpoch, ConnId, Millis, NodeId
@@ -35,6 +35,7 @@ from tidelog.node.quorum.quorum import Quorum
 from tidelog.node.quorum.voter_changes import VOTER_REQUESTS, VoterChanges
 from tidelog.node.requests.parking import Resume
 from tidelog.node.timers import Timer
+from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from tidelog.protocol.metadata.metadata_records import MetadataRecord
 
 log = logging.getLogger(__name__)
@@ -59,6 +60,7 @@ class ActiveController:
         self._timers = clock.timers
         self._events = events
         self._liveness = Liveness(settings.broker_session_timeout_ms)
+        self._log_ends = LogEndReports()
         self._brokers: dict[ConnId, NodeId] = {}
         """The broker whose heartbeats arrive on each connection."""
         self._signs: dict[NodeId, Millis] = {}
@@ -84,6 +86,7 @@ class ActiveController:
         if records:
             self._propose(records)
         self._liveness = Liveness(self._settings.broker_session_timeout_ms)
+        self._log_ends = LogEndReports()
         unfenced = [broker.id for broker in image.brokers.values() if not broker.fenced]
         self._liveness.expect(unfenced, self._clock.now)
         if (sign := self._quorum.machine.last_sign) is not None:
@@ -188,6 +191,7 @@ class ActiveController:
             self._liveness.record_heartbeat(
                 message.broker_id, self._clock.now, message.current_metadata_offset
             )
+            self._log_ends.received(message.broker_id, broker.epoch, message.log_ends)
             self._signs[message.broker_id] = self._clock.now
             if conn is not None:
                 self._brokers[conn] = message.broker_id
@@ -204,6 +208,7 @@ class ActiveController:
             sessions=self._liveness,
             kraft_version=self._quorum.kraft_version,
             voters_without_directory_id=self._voter_changes.voters_without_directory_id,
+            log_ends=self._log_ends,
         )
 
     # -- failure detection -------------------------------------------------------------------------

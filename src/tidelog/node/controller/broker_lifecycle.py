@@ -9,19 +9,19 @@ from collections.abc import Callable
 from typing import Any, Protocol
 from uuid import UUID
 
-from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest, Feature, Listener
 
 from tidelog.config.settings import BrokerSettings
-from tidelog.controller.features import SUPPORTED_FEATURES
+from tidelog.controller.features import REGISTERED_FEATURES
 from tidelog.controller.image.image import ClusterImage
 from tidelog.model.dice import Dice
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import BrokerEpoch, Millis
+from tidelog.model.ids import BrokerEpoch, Millis, TopicPartition
 from tidelog.node.clock import Clock
 from tidelog.node.metadata.current_image import ImageChange
 from tidelog.node.storage.storage import Storage
 from tidelog.node.timers import Timer
+from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, LogEndReport
 
 _TRY_AGAIN = (
     ErrorCode.request_timed_out,
@@ -69,6 +69,9 @@ class Lifecycle:
         self._known_directories: frozenset[UUID] = frozenset()
         self._may_stop: Callable[[], None] | None = None
         self._timer: Timer | None = None
+        self._log_ends: dict[TopicPartition, LogEndReport] = {}
+        """The log ends of partitions without a leader, which every heartbeat repeats (ADR 27)."""
+        self._is_report_due = False
         self._answered_at: Millis = clock.now
         self.epoch: BrokerEpoch = -1
         self.is_unfenced = False
@@ -119,7 +122,7 @@ class Lifecycle:
                     min_supported_version=supported.minimum,
                     max_supported_version=supported.maximum,
                 )
-                for name, supported in sorted(SUPPORTED_FEATURES.items())
+                for name, supported in sorted(REGISTERED_FEATURES.items())
             ),
             rack=settings.broker_rack,
             log_dirs=self._storage.online_ids,
@@ -239,6 +242,22 @@ class Lifecycle:
             self._timer.cancel()
         self.register()
 
+    def report_log_end(self, partition: TopicPartition, report: LogEndReport) -> None:
+        """Send this report at once, together with the others of the current event."""
+        self._log_ends[partition] = report
+        if not self._is_report_due:
+            self._is_report_due = True
+            self._timers.at(self._clock.now, self._send_reports)
+
+    def forget_log_end(self, partition: TopicPartition) -> None:
+        """Send no report for this partition any more, because its state has changed."""
+        self._log_ends.pop(partition, None)
+
+    def _send_reports(self) -> None:
+        self._is_report_due = False
+        if self.epoch >= 0 and self._log_ends:
+            self._beat()
+
     def shut_down(self, may_stop: Callable[[], None]) -> None:
         """Ask the controller to move the leaderships away; call `may_stop` once it has done so."""
         self._may_stop = may_stop
@@ -263,6 +282,7 @@ class Lifecycle:
             want_fence=not self.may_be_unfenced,
             want_shut_down=self._may_stop is not None,
             offline_log_dirs=self._storage.offline_ids,
+            log_ends=tuple(self._log_ends.values()),
         )
         patience = self._settings.broker_session_timeout_ms
         self._submit(request, lambda response: self._heartbeat_answered(epoch, response), patience)

@@ -14,7 +14,7 @@ from kio.schema.controller_registration.v0.request import (
 )
 
 from tidelog.config.settings import BrokerSettings
-from tidelog.controller.features import METADATA_VERSION, SUPPORTED_FEATURES
+from tidelog.controller.features import METADATA_VERSION, REGISTERED_FEATURES
 from tidelog.model.errors import ErrorCode
 from tidelog.node.metadata.current_image import ImageChange
 from tidelog.node.requests.parking import Resume
@@ -55,6 +55,6 @@ class ControllerRegistration:
                     min_supported_version=supported.minimum,
                     max_supported_version=supported.maximum,
                 )
-                for name, supported in sorted(SUPPORTED_FEATURES.items())
+                for name, supported in sorted(REGISTERED_FEATURES.items())
             ),
         )

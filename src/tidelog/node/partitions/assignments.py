@@ -5,10 +5,10 @@ image's leader epochs.
 """
 
 import logging
-from collections.abc import Iterable
 from uuid import UUID
 
 from tidelog.config.settings import BrokerSettings
+from tidelog.controller.decide.quorum_topics import rule_of
 from tidelog.controller.image.difference import diff
 from tidelog.controller.image.image import (
     BROKER_RESOURCE,
@@ -25,6 +25,13 @@ from tidelog.node.clock import Clock
 from tidelog.node.followers.fetchers import Fetchers
 from tidelog.node.partitions.log_opening import LogOpening
 from tidelog.node.partitions.partitions import Partitions
+from tidelog.node.partitions.quorum_replicas import (
+    append_first_record,
+    has_sound_peers,
+    is_counted_on,
+    log_end_report,
+)
+from tidelog.node.partitions.reconfiguring import Reconfiguring
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.partitions.replica_host import ReplicaHost
 from tidelog.node.partitions.topic_config import TopicConfig, TopicConfigs
@@ -33,11 +40,10 @@ from tidelog.node.storage.stray_replicas import StrayReplicas
 from tidelog.node.storage.topic_history import TopicHistory
 from tidelog.node.timers import Timer
 from tidelog.replication.isr.leader import IsrAgreed
+from tidelog.replication.rules import QUORUM, CommitRule
 
 PARTITIONS_PER_TURN = 16
 """How many partitions to open, lead or follow before other events are handled."""
-CONFIGURED_PER_TURN = 250
-"""How many replicas to reconfigure before other events are handled."""
 
 log = logging.getLogger(__name__)
 
@@ -66,9 +72,7 @@ class Assignments:
         """Partitions to update. The value is True if committed records changed the partition, and
         False if a snapshot changed it.
         """
-        self._unconfigured: dict[TopicPartition, None] = {}
-        """Replicas whose topic has a new configuration, in order."""
-        self._configuring: Timer | None = None
+        self._reconfiguring = Reconfiguring(clock, partitions, self._configs, self._configure)
         self._lost: dict[TopicPartition, UUID] = {}
         """Replicas that have lost records, each with the directory id that was reported for it."""
         self._has_started = False
@@ -99,9 +103,9 @@ class Assignments:
             self._catch_up()
         for kind, name in changes.configs:
             if kind == TOPIC_RESOURCE:
-                self._reconfigure([name])
+                self._reconfiguring.changed([name])
             elif kind == BROKER_RESOURCE:
-                self._reconfigure(new.topics)
+                self._reconfiguring.changed(new.topics)
 
     @property
     def is_behind(self) -> bool:
@@ -136,6 +140,7 @@ class Assignments:
 
         Returns False if its log must first be opened, which takes more turns.
         """
+        self._host.forget_log_end(partition)
         image = self._partitions.current.image
         topic, placed = image.topics.get(partition.topic), image.partition(partition)
         replica = self._partitions.get(partition)
@@ -151,6 +156,7 @@ class Assignments:
 
     def take_offline(self, partition: TopicPartition) -> None:
         """Stop serving a partition whose log directory has failed."""
+        self._host.forget_log_end(partition)
         image, replica = self._partitions.current.image, self._partitions.remove(partition)
         topic, placed = image.topics.get(partition.topic), image.partition(partition)
         if replica is not None:
@@ -226,7 +232,7 @@ class Assignments:
         elif placed.leader == self._me:
             self._lead(replica, placed, self._configs.of(image, topic.name))
         else:
-            self._follow(replica, placed)
+            self._follow(replica, placed, rule_of(image, topic.name))
         return True
 
     def _opened(
@@ -278,9 +284,11 @@ class Assignments:
 
     def damage_found(self, replica: Replica) -> None:
         """Leave the in-sync set, so that damaged records can be fetched from another replica."""
-        placed = self._partitions.current.image.partition(replica.partition)
-        is_lost = replica.partition in self._lost
-        if placed is not None and not is_lost and self._has_sound_peer(placed):
+        image = self._partitions.current.image
+        placed, rule = image.partition(replica.partition), rule_of(image, replica.partition.topic)
+        if placed is None or replica.partition in self._lost:
+            return
+        if has_sound_peers(self._me, placed, image, rule):
             log.warning(
                 "%s: leaves its in-sync set, to fetch its damaged records again", replica.partition
             )
@@ -288,10 +296,6 @@ class Assignments:
             # the in-sync set again before its log is truncated.
             self._fetchers.drop(replica)
             self._report_as_lost(replica.partition)
-
-    def _has_sound_peer(self, placed: PartitionImage) -> bool:
-        image = self._partitions.current.image
-        return any(one != self._me and image.is_active(one) for one in placed.isr)
 
     def _report_as_lost(self, partition: TopicPartition) -> None:
         """Report a log with lost records to the controller, so that this replica is not elected.
@@ -301,6 +305,7 @@ class Assignments:
         elect it as the last known leader. A later report assigns the replica to its real directory.
         """
         topic = self._partitions.current.image.topics[partition.topic]
+        self._host.forget_log_end(partition)
         nowhere = UUID(int=self._storage.directory_id(partition).int ^ 1)
         self._lost[partition] = nowhere
         self._host.located(topic.topic_id, partition.partition, nowhere)
@@ -315,24 +320,27 @@ class Assignments:
             frozenset(placed.isr),
             frozenset(placed.replicas),
             placed.partition_epoch,
-            min(config.min_insync_replicas, len(placed.replicas)),
+            config.least_in_sync(placed.replicas),
         )
         if replica.leader is not None and replica.leader.epoch == placed.leader_epoch:
             replica.step(agreed)
         else:
             self._fetchers.drop(replica)
             replica.log.accept_end()
-            replica.lead(self._me, placed.leader_epoch, agreed)
+            replica.lead(self._me, placed.leader_epoch, agreed, config.commit)
             self._host.led(replica)
+            if config.commit is QUORUM:
+                append_first_record(replica, self._clock)
         if replica.damaged_from is not None:
             # Leave the in-sync set, if another in-sync replica has an intact copy of the damaged
             # records.
             self.damage_found(replica)
 
-    def _follow(self, replica: Replica, placed: PartitionImage) -> None:
+    def _follow(self, replica: Replica, placed: PartitionImage, rule: CommitRule) -> None:
         self._resign(replica)
         if placed.has_leader:
-            if replica.damaged_from is not None and self._me not in placed.isr:
+            is_relied_on = is_counted_on(self._me, placed, rule)
+            if replica.damaged_from is not None and not is_relied_on:
                 log.warning(
                     "%s: truncated to offset %d, to fetch the records after it again",
                     replica.partition,
@@ -347,6 +355,10 @@ class Assignments:
                 self._fetchers.follow(replica, placed.leader, placed.leader_epoch)
         else:
             self._fetchers.drop(replica)
+            is_sound = replica.damaged_from is None and replica.partition not in self._lost
+            if rule is QUORUM and is_sound:
+                report = log_end_report(replica, placed.leader_epoch)
+                self._host.report_log_end(replica.partition, report)
 
     def _wait_for_later(self, replica: Replica) -> None:
         self._resign(replica)
@@ -356,34 +368,6 @@ class Assignments:
         if replica.leader is not None:
             replica.resign(ErrorCode.not_leader_or_follower)
             self._host.resigned(replica)
-
-    def _reconfigure(self, names: Iterable[str]) -> None:
-        topics = self._partitions.current.image.topics
-        for name in names:
-            indexes = topics[name].partitions if name in topics else ()
-            self._unconfigured.update(
-                (partition, None)
-                for partition in (TopicPartition(name, index) for index in indexes)
-                if partition in self._partitions
-            )
-        if self._configuring is None:
-            self._configure_some()
-
-    def _configure_some(self) -> None:
-        """Configure some replicas per turn, so that requests are served between turns (F63)."""
-        self._configuring = None
-        image, configs = self._partitions.current.image, dict[str, TopicConfig]()
-        for _ in range(min(len(self._unconfigured), CONFIGURED_PER_TURN)):
-            partition = next(iter(self._unconfigured))
-            del self._unconfigured[partition]
-            topic = partition.topic
-            if topic not in configs:
-                configs[topic] = self._configs.of(image, topic)
-            replica, placed = self._partitions.get(partition), image.partition(partition)
-            if replica is not None and placed is not None:
-                self._configure(replica, placed, configs[topic])
-        if self._unconfigured:
-            self._configuring = self._timers.at(self._clock.now + 1, self._configure_some)
 
     def _configure(self, replica: Replica, placed: PartitionImage, config: TopicConfig) -> None:
         replica.log.update_config(config.log)

@@ -34,6 +34,7 @@ from tidelog.replication.isr.leader import (
     Produced,
     ProposeIsr,
 )
+from tidelog.replication.rules import CommitRule
 from tidelog.replication.throttle import Throttling
 from tidelog.replication.waiters import OffsetWaiters
 
@@ -183,7 +184,7 @@ class Replica:
 
     # -- beginning and ending leadership ---------------------------------------------------------
 
-    def lead(self, me: NodeId, epoch: LeaderEpoch, agreed: IsrAgreed) -> None:
+    def lead(self, me: NodeId, epoch: LeaderEpoch, agreed: IsrAgreed, rule: CommitRule) -> None:
         """Begin to lead. The epoch starts at the log end. The high watermark does not change."""
         log = self.log
         assert epoch >= log.latest_epoch, "the log knows of a later leader"
@@ -198,6 +199,7 @@ class Replica:
             high_watermark=min(self.high_watermark, self.visible_end),
             agreed=agreed,
             now=self._clock.now,
+            rule=rule,
         )
         self._reach(self.visible_end)
         # Wake followers that wait in an earlier epoch, so that they fetch in the new epoch at once.

@@ -25,6 +25,7 @@ from tidelog.node.partitions.partitions import Partitions
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.storage.failed_directories import FailedDirectories
 from tidelog.node.storage.storage import Storage
+from tidelog.protocol.messages.broker_heartbeat import LogEndReport
 from tidelog.replication.isr.leader import ProposeIsr
 
 log = logging.getLogger(__name__)
@@ -143,6 +144,13 @@ class ReplicaHost:
     def located(self, topic_id: TopicId, partition: int, directory: UUID) -> None:
         """The replica is in this directory, but the controller knows a different directory."""
         self._parts.directory_reports.report(topic_id, partition, directory)
+
+    def report_log_end(self, partition: TopicPartition, report: LogEndReport) -> None:
+        """The partition has no leader, and its election needs this report (quorum rule)."""
+        self._parts.lifecycle.report_log_end(partition, report)
+
+    def forget_log_end(self, partition: TopicPartition) -> None:
+        self._parts.lifecycle.forget_log_end(partition)
 
     def storage_failed(self, partition: TopicPartition, failure: OSError) -> None:
         self._parts.failed_directories.partition_failed(partition, failure)

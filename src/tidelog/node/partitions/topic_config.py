@@ -1,6 +1,6 @@
 """The configuration of a topic in typed form; all topics without overrides share one object."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from tidelog.config.settings import BrokerSettings
@@ -8,6 +8,7 @@ from tidelog.controller.configs.effective import broker_value, topic_defaults, w
 from tidelog.controller.image.image import TOPIC_RESOURCE, ClusterImage
 from tidelog.log.config import LARGEST_BATCH, MILLION, LogConfig, StoredCodec
 from tidelog.model.ids import Millis, NodeId
+from tidelog.replication.rules import QUORUM, RULES, CommitRule, majority_of
 from tidelog.replication.throttle import Throttling
 
 _LEVELS = {
@@ -21,10 +22,17 @@ PRODUCER_ID_EXPIRATION = "producer.id.expiration.ms"
 class TopicConfig:
     """The settings that the log and the leader of a partition apply."""
 
-    __slots__ = ("_throttled_followers", "_throttled_leaders", "log", "min_insync_replicas")
+    __slots__ = (
+        "_min_insync_replicas",
+        "_throttled_followers",
+        "_throttled_leaders",
+        "commit",
+        "log",
+    )
 
     def __init__(self, values: Mapping[str, Any], producer_id_expiration_ms: Millis) -> None:
-        self.min_insync_replicas: int = values["min.insync.replicas"]
+        self._min_insync_replicas: int = values["min.insync.replicas"]
+        self.commit: CommitRule = RULES[values["tidelog.commit.rule"]]
         self._throttled_leaders = frozenset(values["leader.replication.throttled.replicas"])
         self._throttled_followers = frozenset(values["follower.replication.throttled.replicas"])
         self.log = LogConfig(
@@ -50,6 +58,12 @@ class TopicConfig:
             producer_id_expiration_ms=producer_id_expiration_ms,
             stored_codec=_stored_codec(values),
         )
+
+    def least_in_sync(self, replicas: Collection[NodeId]) -> int:
+        """How many of these replicas must be in sync, so that the leader accepts acks=all."""
+        if self.commit is QUORUM:
+            return majority_of(replicas)
+        return min(self._min_insync_replicas, len(replicas))
 
     def throttling(self, partition: int, broker: NodeId) -> Throttling:
         """Whether the topic's lists of throttled replicas include this broker's replica."""

@@ -17,6 +17,8 @@ from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
 from kio.static.protocol import Entity
 
+from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+
 API_NAMES: Mapping[int, str] = api_key_map
 """Every API key that kio knows, with kio's name of the API."""
 
@@ -60,8 +62,15 @@ class CannotLoad(Exception):
     """
 
 
+_EXTENDED_REQUESTS: Mapping[tuple[int, int], type[Entity]] = {(63, 2): BrokerHeartbeatRequest}
+"""Messages that have tagged fields of Tidelog, by API key and version."""
+
+
 @cache
 def request_class(api_key: int, version: int) -> type[Entity]:
+    extended = _EXTENDED_REQUESTS.get((api_key, version))
+    if extended is not None:
+        return extended
     try:
         return load_request_schema(api_key, version)
     except OSError as failure:

@@ -11,8 +11,9 @@ At any moment the budget allows:
   blackout stops all nodes.
 * **Loss of unsynced data** (power loss, failed fsync, flipped bit), as long as fewer than
   min.insync.replicas replicas of a partition have ended uncleanly. Every committed record is on at
-  least min.insync.replicas replicas. A replica that ended uncleanly counts until it is in sync
-  again. A killed replica counts as well, because it is no longer eligible to lead (KIP-966).
+  least min.insync.replicas replicas; under the quorum rule, this number is the majority. A replica
+  that ended uncleanly counts until it is in sync again. A killed replica counts as well, because it
+  is no longer eligible to lead (KIP-966).
 * **Any number of kills**, as long as no replica has lost data. The page cache survives a kill.
 * **Any power loss, including a blackout, for a partition that flushes before it acknowledges**
   (flush.messages=1).
@@ -29,8 +30,10 @@ election is marked as unclean.
 from collections.abc import Iterator
 
 from tidelog.controller.configs.effective import topic_value
+from tidelog.controller.decide.quorum_topics import rule_of
 from tidelog.controller.image.image import TOPIC_RESOURCE, ClusterImage, PartitionImage
 from tidelog.model.ids import BrokerEpoch, NodeId, Offset, TopicPartition
+from tidelog.replication.rules import QUORUM, majority_of
 from tidelog.sim.machines.cluster import SimCluster
 from tidelog.sim.machines.host import SimHost
 
@@ -160,6 +163,8 @@ class Budget:
             image, self._cluster.hosts[node].settings, where.topic, "min.insync.replicas"
         )
         assert isinstance(minimum, int)
+        if rule_of(image, where.topic) is QUORUM:
+            minimum = majority_of(partition.replicas)
         return len({*ends, node}) < min(minimum, len(partition.replicas))
 
     def _newest(self) -> ClusterImage:

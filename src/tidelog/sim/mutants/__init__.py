@@ -5,6 +5,7 @@ from tidelog.sim.mutants.controlling import CONTROLLING
 from tidelog.sim.mutants.coordinators import COORDINATORS
 from tidelog.sim.mutants.damage import DAMAGE
 from tidelog.sim.mutants.lag import LAG
+from tidelog.sim.mutants.majorities import MAJORITIES
 from tidelog.sim.mutants.membership import MEMBERSHIP
 from tidelog.sim.mutants.mutant import Mutant
 from tidelog.sim.mutants.truncation import LADDER
@@ -22,4 +23,5 @@ MUTANTS: dict[str, Mutant] = {
         *COORDINATORS,
         *COMPACTION,
     )
+    for mutant in (*LADDER, *MEMBERSHIP, *CONTROLLING, *LAG, *DAMAGE, *COORDINATORS, *MAJORITIES)
 }

@@ -33,7 +33,11 @@ def filled_in(plan: Plan) -> Plan:
         nodes=nodes,
         faults=tuple(KINDS) if plan.faults is None else plan.faults,
         workload=workload,
-        topics=_drawn_topics(dice.fork("topics"), nodes, plan.beyond, workload.records)
+        topics=_under_rules(
+            _drawn_topics(dice.fork("topics"), nodes, plan.beyond, workload.records),
+            plan.commit_rule,
+            dice.fork("rules"),
+        )
         if plan.topics is None
         else plan.topics,
         settings=_drawn_settings(dice.fork("settings")) if plan.settings is None else plan.settings,
@@ -76,6 +80,22 @@ def _drawn_topics(
         minimum = 2 if dice.below(5) else 1 + dice.below(replicas)
         topics.append(TopicPlan(name, 1 + dice.below(2), replicas, minimum, tuple(configs)))
     return tuple(topics)
+
+
+def _under_rules(
+    topics: tuple[TopicPlan, ...], rule: str, dice: SeededDice
+) -> tuple[TopicPlan, ...]:
+    """The topics under the rule of the plan. In a mixed run, at least one is under `quorum`."""
+    assert rule in ("isr", "quorum", "mixed"), rule
+    if rule == "isr":
+        return topics
+    chosen = dice.below(len(topics))
+    return tuple(
+        replace(topic, configs=(*topic.configs, ("tidelog.commit.rule", "quorum")))
+        if rule == "quorum" or place == chosen
+        else topic
+        for place, topic in enumerate(topics)
+    )
 
 
 def _drawn_settings(dice: SeededDice) -> tuple[tuple[str, str], ...]:

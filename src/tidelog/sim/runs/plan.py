@@ -103,6 +103,8 @@ class Plan:
     schedule: tuple[Fault, ...] | None = None
     """The faults of the run."""
     topics: tuple[TopicPlan, ...] | None = None
+    commit_rule: str = "isr"
+    """The rule of the drawn topics: isr, quorum, or mixed, which draws a rule for each topic."""
     settings: tuple[tuple[str, str], ...] | None = None
     """Kafka's configuration keys and values, for every node."""
     delay_ms: Millis | None = None

@@ -24,6 +24,8 @@ def replay_command(plan: Plan, only: Sequence[int] | None = None) -> str:
         parts.append(f"--workload {plan.workload.name}")
     if plan.beyond:
         parts.append("--beyond")
+    if plan.commit_rule != "isr":
+        parts.append(f"--rule {plan.commit_rule}")
     if only is not None:
         parts.append(f"--only {','.join(map(str, only)) or 'none'}")
     if plan.rules.name:

@@ -4,7 +4,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_registration.v4.request import (
     BrokerRegistrationRequest,
     Feature,
@@ -26,6 +25,7 @@ from tests.unit.controller.support import (
 from tidelog.controller.image.image import ClusterImage
 from tidelog.controller.liveness import Liveness
 from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from tidelog.protocol.metadata.metadata_records import RegisterBrokerRecord
 
 FEATURES = {"metadata.version": (7, 27), "eligible.leader.replicas.version": (0, 1)}

@@ -10,11 +10,11 @@ from kio.schema.assign_replicas_to_dirs.v0.request import (
     PartitionData,
     TopicData,
 )
-from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from tests.unit.controller.support import after, ask, cluster, directory, partition
 
 from tidelog.controller.image.image import LOST_DIRECTORY, ClusterImage, PartitionImage
 from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 
 TOPIC_ID = UUID(int=0xA0)
 SECOND, REPLACED = UUID(int=6_001), UUID(int=6_002)

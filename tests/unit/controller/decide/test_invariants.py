@@ -19,7 +19,6 @@ from kio.schema.alter_partition_reassignments.v1.request import (
     ReassignablePartition,
     ReassignableTopic,
 )
-from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_registration.v4.request import (
     BrokerRegistrationRequest,
     Feature,
@@ -51,6 +50,7 @@ from tidelog.controller.image.apply import apply, apply_all
 from tidelog.controller.image.difference import diff
 from tidelog.controller.image.image import ClusterImage, PartitionImage
 from tidelog.controller.liveness import Liveness
+from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from tidelog.protocol.metadata.codec import decode_record, encode_record
 from tidelog.protocol.metadata.metadata_records import MetadataRecord
 

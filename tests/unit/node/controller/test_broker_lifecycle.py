@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
@@ -24,6 +23,7 @@ from tidelog.node.metadata.current_image import ImageChange
 from tidelog.node.ready import ReadyQueue
 from tidelog.node.storage.opening import OpenedDirectory
 from tidelog.node.storage.storage import Storage
+from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from tidelog.sim.machines.cluster import CLUSTER_ID, node_settings
 from tidelog.sim.machines.dice import SeededDice
 from tidelog.sim.machines.disk import SimDisk

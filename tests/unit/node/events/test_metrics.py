@@ -16,6 +16,7 @@ from tidelog.node.events import metrics
 from tidelog.node.events.counters import BOUNDS_MS, Counters, RequestTimes
 from tidelog.node.partitions.replica import Replica
 from tidelog.replication.isr.leader import IsrAgreed
+from tidelog.replication.rules import ISR
 
 
 def values(reported: list[Metric]) -> dict[str, int]:
@@ -64,7 +65,7 @@ def test_a_replica_that_is_only_being_added_is_not_missed(
     """As in Kafka, replicas that are being added do not count, so the target size here is three."""
     replicas = (1, 2, 4, 3)
     held = Replica(TopicPartition("orders", 0), TOPIC_ID, new_log(), 0, Clock(NOW), Owner())
-    held.lead(1, 5, IsrAgreed(frozenset(in_sync), frozenset(replicas), 7, 1))
+    held.lead(1, 5, IsrAgreed(frozenset(in_sync), frozenset(replicas), 7, 1), ISR)
     image = cluster(4, {"orders": partition(replicas, isr=in_sync, adding=(4,), removing=(3,))})
 
     reported = metrics.of_broker([held], image, 0, 0, 0, Counters())

@@ -8,6 +8,7 @@ from tests.unit.node.following import ME, SESSION, TOPIC_ID, Following, fetched,
 from tidelog.model.effects import EpochEnd
 from tidelog.model.errors import ErrorCode
 from tidelog.replication.isr.leader import IsrAgreed
+from tidelog.replication.rules import ISR
 
 NOT_LEADER = ErrorCode.not_leader_or_follower
 DURABLE = replace(SMALL, flush_messages=1)
@@ -66,7 +67,7 @@ def test_f09_a_late_answer_of_an_earlier_epoch_cuts_nothing() -> None:
     replica.log.append_as_follower(records(0, 2, count=1))
     follower.fetcher.follow(replica, 3)
     follower.fetcher.drop(replica)
-    replica.lead(ME, 4, ALONE)
+    replica.lead(ME, 4, ALONE, ISR)
     append(replica.log, batch(2), epoch=4)
     replica.resign(NOT_LEADER)
     follower.fetcher.follow(replica, 5)

@@ -50,6 +50,7 @@ from tidelog.protocol.fetch import (
 )
 from tidelog.protocol.records.batch import iterate
 from tidelog.replication.isr.leader import IsrAgreed, LagChecked, LeaderEvent
+from tidelog.replication.rules import ISR
 
 ME, FOLLOWERS = 1, (2, 3)
 TOPIC_ID = UUID(int=0xAB)
@@ -101,7 +102,7 @@ class Leader:
     # -- changes of partitions ---------------------------------------------------------------------
 
     def lead(self, index: int, epoch: int) -> None:
-        self.replica(index).lead(ME, epoch, self._agreed((ME, *FOLLOWERS)))
+        self.replica(index).lead(ME, epoch, self._agreed((ME, *FOLLOWERS)), ISR)
 
     def resign(self, index: int) -> None:
         self.replica(index).resign(ErrorCode.not_leader_or_follower)

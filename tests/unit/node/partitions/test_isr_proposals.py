@@ -26,6 +26,7 @@ from tidelog.node.metadata.current_image import ImageChange
 from tidelog.node.partitions.isr_proposals import IsrProposals
 from tidelog.node.partitions.replica import Replica
 from tidelog.replication.isr.leader import FollowerFetched, IsrAgreed, LagChecked, ProposeIsr
+from tidelog.replication.rules import ISR
 
 ME, SECOND, THIRD = 1, 2, 3
 
@@ -49,7 +50,7 @@ class ProposingLeader(Owner):
         partition = TopicPartition("orders", 0)
         self.replica = Replica(partition, TOPIC_ID, new_log(), 0, self.clock, self)
         agreed = IsrAgreed(frozenset({ME, SECOND}), frozenset({ME, SECOND, THIRD}), 4, 2)
-        self.replica.lead(ME, 7, agreed)
+        self.replica.lead(ME, 7, agreed, ISR)
         self.hear(THIRD, 0)
 
     def propose_isr(self, replica: Replica, proposal: ProposeIsr) -> None:

@@ -16,6 +16,7 @@ from tidelog.node.clock import Clock
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.requests.pending import Pending
 from tidelog.replication.isr.leader import FollowerFetched, IsrAgreed
+from tidelog.replication.rules import ISR
 
 ME, OTHER = 1, 2
 
@@ -50,22 +51,22 @@ def parked(replica: Replica, end: int) -> list[list[AppendResult]]:
 
 def test_the_watermark_stays_when_the_same_leader_begins_a_new_epoch() -> None:
     replica = new_replica(Owner())
-    replica.lead(ME, 1, agreed(ME, OTHER))
+    replica.lead(ME, 1, agreed(ME, OTHER), ISR)
     write(replica, 5)
     heard(replica, 5)
     assert replica.high_watermark == 5
 
-    replica.lead(ME, 2, agreed(ME, OTHER, epoch=1))
+    replica.lead(ME, 2, agreed(ME, OTHER, epoch=1), ISR)
 
     assert replica.high_watermark == 5
 
 
 def test_a_write_that_waits_is_acknowledged_in_the_next_epoch_of_the_same_leader() -> None:
     replica = new_replica(Owner())
-    replica.lead(ME, 1, agreed(ME, OTHER))
+    replica.lead(ME, 1, agreed(ME, OTHER), ISR)
     write(replica, 5)
     answers = parked(replica, 5)
-    replica.lead(ME, 2, agreed(ME, OTHER, epoch=1))
+    replica.lead(ME, 2, agreed(ME, OTHER, epoch=1), ISR)
     assert not answers
 
     heard(replica, 5)
@@ -75,17 +76,17 @@ def test_a_write_that_waits_is_acknowledged_in_the_next_epoch_of_the_same_leader
 
 def test_no_leadership_begins_in_an_epoch_that_the_log_has_left_behind() -> None:
     replica = new_replica(Owner())
-    replica.lead(ME, 5, agreed(ME))
+    replica.lead(ME, 5, agreed(ME), ISR)
 
     with pytest.raises(AssertionError, match="later leader"):
-        replica.lead(ME, 4, agreed(ME))
+        replica.lead(ME, 4, agreed(ME), ISR)
 
 
 def test_a_flush_begun_before_what_was_acknowledged_takes_nothing_back() -> None:
     """The first flush goes up to 4 and ends late, when all records up to 9 are already visible."""
     owner = Owner()
     replica = new_replica(owner, replace(SMALL, flush_messages=10, flush_ms=1_000))
-    replica.lead(ME, 1, agreed(ME))
+    replica.lead(ME, 1, agreed(ME), ISR)
     write(replica, 4)
     replica.do_chores(NOW + 1_000)
     write(replica, 5)
@@ -103,13 +104,13 @@ def test_a_flush_begun_before_what_was_acknowledged_takes_nothing_back() -> None
 def test_a_flush_begun_before_a_cut_shows_nothing_past_the_end_of_the_log() -> None:
     owner = Owner()
     replica = new_replica(owner, replace(SMALL, flush_messages=1))
-    replica.lead(ME, 1, agreed(ME, OTHER))
+    replica.lead(ME, 1, agreed(ME, OTHER), ISR)
     for _ in range(6):
         write(replica)
     owner.finish_flush()  # the first flush ends; the flush of all six records begins
     replica.resign(ErrorCode.not_leader_or_follower)
     replica.truncate(3)
-    replica.lead(ME, 2, agreed(ME, epoch=1))
+    replica.lead(ME, 2, agreed(ME, epoch=1), ISR)
     write(replica)
 
     owner.finish_flush()
@@ -121,7 +122,7 @@ def test_a_flush_begun_before_a_cut_shows_nothing_past_the_end_of_the_log() -> N
 
 def test_f32_a_write_that_cannot_be_committed_is_told_so_and_does_not_wait_in_silence() -> None:
     replica = new_replica(Owner())
-    replica.lead(ME, 1, agreed(ME, OTHER, minimum=2))
+    replica.lead(ME, 1, agreed(ME, OTHER, minimum=2), ISR)
     write(replica)
     answers = parked(replica, 1)
 
@@ -133,7 +134,7 @@ def test_f32_a_write_that_cannot_be_committed_is_told_so_and_does_not_wait_in_si
 
 def test_a_resigning_leader_answers_all_who_wait() -> None:
     replica = new_replica(Owner())
-    replica.lead(ME, 1, agreed(ME, OTHER))
+    replica.lead(ME, 1, agreed(ME, OTHER), ISR)
     write(replica)
     answers = parked(replica, 1)
 
@@ -144,7 +145,7 @@ def test_a_resigning_leader_answers_all_who_wait() -> None:
 
 def test_cutting_takes_the_watermark_no_further_back_than_it_must() -> None:
     replica = new_replica(Owner())
-    replica.lead(ME, 1, agreed(ME))
+    replica.lead(ME, 1, agreed(ME), ISR)
     for _ in range(5):
         write(replica)
     replica.resign(ErrorCode.not_leader_or_follower)
