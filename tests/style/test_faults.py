@@ -13,7 +13,34 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "faults.md").read_text()
 FAULTS = [f"F{number:02}" for number in (*range(1, 88), 89, 91, *range(93, 100))]
 """The other numbers up to F92 are faults of features that do not exist yet."""
-WITH_MUTANTS = [f"F{number:02}" for number in (1, 2, 3, 4, 12, 13, 14, 15, 16, 17, 18, 29, 36, 54, 58, 66, 67, 68, 78, 79, 80, 82, 83, 84)]
+WITH_MUTANTS = [
+    f"F{number:02}"
+    for number in (
+        1,
+        2,
+        3,
+        4,
+        12,
+        13,
+        14,
+        15,
+        16,
+        17,
+        18,
+        29,
+        36,
+        54,
+        58,
+        66,
+        67,
+        68,
+        78,
+        79,
+        80,
+        82,
+        83,
+        84,
+    )
 ]
 """Faults that need a mutant. Those of transactions have wrong rules in tests/sim instead."""
 

@@ -22,6 +22,6 @@ MUTANTS: dict[str, Mutant] = {
         *DAMAGE,
         *COORDINATORS,
         *COMPACTION,
+        *MAJORITIES,
     )
-    for mutant in (*LADDER, *MEMBERSHIP, *CONTROLLING, *LAG, *DAMAGE, *COORDINATORS, *MAJORITIES)
 }
