@@ -13,8 +13,7 @@ from tidelog.model.ids import NO_NODE, NodeId, TopicPartition
 from tidelog.node.inspection import NodeInspection
 from tidelog.protocol.fetch import FetchPartition, FetchRequest
 from tidelog.protocol.produce import ProduceRequest
-from tidelog.protocol.records.batch import iterate
-from tidelog.protocol.records.records import ControlType, control_type, read_records
+from tidelog.sim.clients.committed_reader import take_committed
 from tidelog.sim.machines.cluster import SimCluster
 
 TOPIC, PARTITIONS = "t", 3
@@ -181,23 +180,7 @@ def read_committed(cluster: SimCluster, partition: int) -> list[bytes]:
         if not fetched.records:
             return seen
         aborted = sorted((one[1], one[0]) for one in fetched.aborted or ())
-        offset = _take(memoryview(bytes(fetched.records)), offset, aborted, seen)
-
-
-def _take(data: memoryview, offset: int, aborted: list[tuple[int, int]], seen: list[bytes]) -> int:
-    """Skip the records of aborted transactions, as consumers do; returns the next offset."""
-    skipped: set[int] = set()
-    for at, header in iterate(data):
-        while aborted and aborted[0][0] <= header.last_offset:
-            skipped.add(aborted.pop(0)[1])
-        records = read_records(data[at : at + header.size])
-        if header.is_control:
-            if control_type(records[0]) is ControlType.ABORT:
-                skipped.discard(header.producer_id)
-        elif not (header.is_transactional and header.producer_id in skipped):
-            seen += [one.value or b"" for one in records if one.offset >= offset]
-        offset = header.next_offset
-    return offset
+        offset = take_committed(memoryview(bytes(fetched.records)), offset, aborted, seen)
 
 
 def await_stable(cluster: SimCluster) -> None:

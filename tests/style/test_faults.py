@@ -29,11 +29,15 @@ WITH_MUTANTS = [
         18,
         29,
         36,
+        46,
         54,
         58,
         66,
         67,
         68,
+        72,
+        73,
+        74,
         78,
         79,
         80,
@@ -42,7 +46,6 @@ WITH_MUTANTS = [
         84,
     )
 ]
-"""Faults that need a mutant. Those of transactions have wrong rules in tests/sim instead."""
 
 
 def row_of(fault: str) -> str:

@@ -8,6 +8,7 @@ from tidelog.sim.mutants.lag import LAG
 from tidelog.sim.mutants.majorities import MAJORITIES
 from tidelog.sim.mutants.membership import MEMBERSHIP
 from tidelog.sim.mutants.mutant import Mutant
+from tidelog.sim.mutants.transactions import TRANSACTIONS
 from tidelog.sim.mutants.truncation import LADDER
 
 __all__ = ["MUTANTS", "Mutant"]
@@ -23,5 +24,6 @@ MUTANTS: dict[str, Mutant] = {
         *COORDINATORS,
         *COMPACTION,
         *MAJORITIES,
+        *TRANSACTIONS,
     )
 }

@@ -148,6 +148,28 @@ class Actor:
     def _reread(self, places: dict[str, str]) -> str:
         self._witness.table.restart()
         return self._read(places)
+    # -- transactions ------------------------------------------------------------------------------
+
+    def _start_producer(self, places: dict[str, str]) -> str:
+        return self._witness.transactions.start()
+
+    def _write_in(self, places: dict[str, str]) -> str:
+        return self._witness.transactions.write(self._witness.partitions[-1])
+
+    def _write_late(self, places: dict[str, str]) -> str:
+        return self._witness.transactions.write_late(self._witness.partitions[-1])
+
+    def _commit_it(self, places: dict[str, str]) -> str:
+        return self._witness.transactions.end(commits=True)
+
+    def _abort_it(self, places: dict[str, str]) -> str:
+        return self._witness.transactions.end(commits=False)
+
+    def _end_again(self, places: dict[str, str]) -> str:
+        return self._witness.transactions.end_again()
+
+    def _read(self, places: dict[str, str]) -> str:
+        return self._witness.transactions.read(self._witness.partitions[-1])
 
     def _move(self, places: dict[str, str]) -> str:
         partition = self._witness.partition(places["partition"])

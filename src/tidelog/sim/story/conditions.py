@@ -10,6 +10,7 @@ from tidelog.sim.stage.commits import StageCommits
 from tidelog.sim.stage.members import StageMembers
 from tidelog.sim.stage.stage import Stage
 from tidelog.sim.stage.table import StageTable
+from tidelog.sim.stage.transactions import StageTransactions
 from tidelog.sim.stage.watching import Watcher
 from tidelog.sim.stage.writing import StageLedger, StageWrite
 from tidelog.sim.story.language import Condition
@@ -32,6 +33,7 @@ class Witness:
         self.commits = StageCommits(stage)
         self.members = StageMembers(stage)
         self.table = StageTable(stage)
+        self.transactions = StageTransactions(stage)
         self.begun: StageWrite | None = None
         """The last write that a step has started without waiting for its response."""
 
@@ -129,6 +131,21 @@ class Witness:
     def _kept_by(self, commits: StageCommits) -> ConditionVerdict:
         found = f"{commits.acknowledged} was acknowledged, and {commits.fetched} is left"
         return ConditionVerdict(commits.fetched >= commits.acknowledged, found)
+
+    def _visible(self, places: dict[str, str]) -> ConditionVerdict:
+        visible = self.transactions.visible
+        return ConditionVerdict(visible == int(places["number"]), f"{visible} are visible")
+
+    def _stable(self, places: dict[str, str]) -> ConditionVerdict:
+        leading = self._leading(self.partition(places["partition"]))
+        if leading is None:
+            return ConditionVerdict(False, "nobody leads")
+        stable, end = leading.last_stable_offset, leading.log.log_end_offset
+        return ConditionVerdict(stable == end, f"stable up to {stable} of {end}")
+
+    def _unstable(self, places: dict[str, str]) -> ConditionVerdict:
+        stable = self._stable(places)
+        return ConditionVerdict(not stable.holds, "it has none")
 
     def _replicas(self, places: dict[str, str]) -> ConditionVerdict:
         placed = self._stage.placed(self.partition(places["partition"]))

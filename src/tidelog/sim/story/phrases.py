@@ -81,6 +81,13 @@ reports | member <name> reports its partitions | the member has given up all oth
 saves | member <name> commits offset <number> of <partition> | with its member epoch
 saves_late | member <name> commits offset <number> of <partition> late | with its earlier epoch
 looks | fetch the offset of <partition> | the offset that the group `team` has committed
+start_producer | start the producer | a transactional one; fences the one before; 5 s timeout
+write_in | write in the transaction | one record to the topic that was created last
+write_late | write late in the last transaction | with the epoch of the one that has ended
+commit_it | commit the transaction | waits for the answer of the coordinator
+abort_it | abort the transaction |
+end_again | send the last commit again | as a network does that has delayed it
+read | read committed | the records of the topic that was created last
 kill | kill <some> | kill -9: the process ends, its page cache stays
 power_off | power off <some> | power loss: all unsynced data is lost
 wipe | wipe <some> | give a stopped machine a new, empty disk
@@ -119,6 +126,9 @@ answered | the write is answered | the write of `begin write`
 acked_one | the write is acknowledged |
 refused | the write is refused |
 offset | the fetched offset is <number> | the result of the last `fetch the offset`
+visible | visible records are <number> | the result of the last `read committed`
+unstable | <partition> has an open transaction | its leader holds back read_committed consumers
+stable | <partition> has no open transaction |
 kept | no commit is lost | the fetched offset is not below an acknowledged one
 team_kept | no commit of a member is lost | as `no commit is lost`, for the group `team`
 one_owner | no partition has two owners | the members of the group `team`
