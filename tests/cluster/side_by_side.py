@@ -23,6 +23,7 @@ COMMANDS = {
     "kafka-leader-election": ("elect",),
     "kafka-log-dirs": ("log-dirs",),
     "kafka-reassign-partitions": ("reassign",),
+    "kafka-transactions": ("transactions",),
 }
 THEIRS, OURS = "ofkafka", "oftides"
 """Names of equal length. A changing command gets its own topics and groups from each tool."""

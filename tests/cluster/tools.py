@@ -15,6 +15,7 @@ ADMIN = {
     "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "kafka-features": "org.apache.kafka.tools.FeatureCommand",
     "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
 QUESTIONS = frozenset(("--describe", "--list", "--verify"))
 _STACK = re.compile(r"^(\s+at |Caused by: |\s*\.\.\. \d+ more|\[.*\] (ERROR|WARN) ).*\n", re.M)

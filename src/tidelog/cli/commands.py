@@ -35,6 +35,9 @@ COMMANDS = {
     "groups": Entry(
         USE, "kafka_tools.groups", "List and describe groups; reset and delete their offsets."
     ),
+    "transactions": Entry(
+        USE, "kafka_tools.transactions", "List and describe transactions; end those that hang."
+    ),
     "reassign": Entry(
         USE, "kafka_tools.reassign", "Move partitions to other brokers or log directories."
     ),

@@ -1,4 +1,4 @@
-"""Finds the coordinator of a group, and repeats a request when the coordinator has moved."""
+"""Finds the coordinator of a group or transactional id; repeats a request when it has moved."""
 
 import time
 from collections.abc import Callable
@@ -17,6 +17,9 @@ from tidelog.model.user_error import UserError
 
 GROUP = 0
 """FindCoordinator's key type for groups of all kinds."""
+TRANSACTION = 1
+"""FindCoordinator's key type for transactional ids."""
+_KEYS = {GROUP: "group", TRANSACTION: "transactional id"}
 
 MOVED = (
     ErrorCode.coordinator_load_in_progress,
@@ -35,16 +38,20 @@ class GroupCoordinator(NamedTuple):
 
 def ask_coordinator(
     client: Client,
-    group: str,
+    key: str,
     request: RequestPayload,
     response: type[R],
     error_of: Callable[[R], ErrorCode],
+    key_type: int = GROUP,
 ) -> tuple[GroupCoordinator, R]:
-    """Ask the group's coordinator; `error_of` returns the error that concerns the whole group."""
+    """Ask the coordinator of a group or transactional id.
+
+    `error_of` returns the error that concerns the whole group or transactional id.
+    """
     deadline = time.monotonic() + RETRY_SECONDS
     while True:
-        reason = f"the coordinator of group '{group}' is not available"
-        found = _find(client, group)
+        reason = f"the coordinator of {_KEYS[key_type]} '{key}' is not available"
+        found = _find(client, key, key_type)
         if isinstance(found, GroupCoordinator):
             try:
                 answer = client.ask_node(found.node, request, response)
@@ -61,9 +68,9 @@ def ask_coordinator(
         time.sleep(PAUSE_SECONDS)
 
 
-def _find(client: Client, group: str) -> GroupCoordinator | ErrorCode:
-    """The group's coordinator, or an error that a retry may resolve."""
-    request = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=(group,))
+def _find(client: Client, key: str, key_type: int) -> GroupCoordinator | ErrorCode:
+    """The coordinator, or an error that a retry may resolve."""
+    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,))
     (found,) = client.ask(request, FindCoordinatorResponse).coordinators
     if found.error_code is ErrorCode.none:
         return GroupCoordinator(found.node_id, found.host, found.port)

@@ -18,6 +18,16 @@ EXAMPLES = {
     "topics": "tidelog topics --create --topic hello --partitions 3",
     "configs": "tidelog configs --alter --topic hello --add-config retention.ms=3600000",
     "groups": "tidelog groups --describe --group readme",
+    "transactions": "tidelog transactions list",
+    "transactions list": "tidelog transactions list --duration-filter 60000",
+    "transactions describe": "tidelog transactions describe --transactional-id orders-1",
+    "transactions describe-producers": "tidelog transactions describe-producers "
+    "--topic hello --partition 0",
+    "transactions abort": "tidelog transactions abort --topic hello --partition 0 "
+    "--start-offset 42",
+    "transactions find-hanging": "tidelog transactions find-hanging --topic hello",
+    "transactions forceTerminateTransaction": "tidelog transactions forceTerminateTransaction "
+    "--transactionalId orders-1",
     "reassign": "tidelog reassign --execute --reassignment-json-file plan.json",
     "elect": "tidelog elect --election-type preferred --all-topic-partitions",
     "delete-records": "tidelog delete-records --offset-json-file offsets.json",

@@ -10,6 +10,7 @@ from kio.schema.describe_quorum.v2.response import (
     ReplicaState,
 )
 
+from tidelog.cli.output.columns import tabbed
 from tidelog.model.ids import Millis
 
 COLUMNS = (
@@ -53,9 +54,7 @@ def replication(answer: DescribeQuorumResponse, now: Millis | None) -> Iterator[
         *(_row(one, leader, "Follower", now) for one in followers),
         *(_row(one, leader, "Observer", now) for one in quorum.observers),
     ]
-    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    for row in rows:
-        yield "".join(f"{cell.ljust(width)}\t" for cell, width in zip(row, widths, strict=True))
+    yield from tabbed(rows)
 
 
 def partition_of(answer: DescribeQuorumResponse) -> PartitionData:
