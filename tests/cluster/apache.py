@@ -5,6 +5,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
 from tests.clients.systems import ApacheKafka, new_cluster_id
 
 from tidelog.clusters.node_process import PATIENCE_SECONDS
@@ -68,3 +69,13 @@ class KafkaCluster(Cluster):
                 check=True,
                 stdout=subprocess.DEVNULL,
             )
+
+
+def chosen_cluster(
+    request: pytest.FixtureRequest, libs: Path, directories: pytest.TempPathFactory
+) -> Cluster:
+    """Three brokers of Tidelog, or of Apache Kafka with `--system kafka`; not started yet."""
+    directory = directories.mktemp("cluster")
+    if request.config.getoption("--system") == "kafka":
+        return KafkaCluster(libs, directory=directory)
+    return Cluster(directory=directory, properties=STEADY, network_faults=False)

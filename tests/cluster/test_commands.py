@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Position
-from tests.cluster.apache import STEADY, KafkaCluster
+from tests.cluster.apache import chosen_cluster
 from tests.cluster.side_by_side import OURS, THEIRS, SideBySide, run_command
 
 from tidelog.testing import Cluster
@@ -33,13 +33,7 @@ SINCE, BEFORE = "2020-01-01T00:00:00.000", "2050-01-01T00:00:00.000+01:00"
 def cluster(
     request: pytest.FixtureRequest, kafka_libs: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    directory = tmp_path_factory.mktemp("cluster")
-    is_kafka = request.config.getoption("--system") == "kafka"
-    with (
-        KafkaCluster(kafka_libs, directory=directory)
-        if is_kafka
-        else Cluster(directory=directory, properties=STEADY, network_faults=False) as cluster
-    ):
+    with chosen_cluster(request, kafka_libs, tmp_path_factory) as cluster:
         cluster.create_topic(READ, partitions=3, replication_factor=3)
         producer = Producer({"bootstrap.servers": cluster.bootstrap})
         for number in range(30):

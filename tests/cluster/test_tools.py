@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cluster.apache import STEADY, KafkaCluster
+from tests.cluster.apache import chosen_cluster
 from tests.cluster.foreground import await_seen
 from tests.cluster.tools import Tools
 
@@ -23,13 +23,7 @@ SPREAD = ("--replica-assignment", "1:2:3,2:3:1,3:1:2")
 def cluster(
     request: pytest.FixtureRequest, kafka_libs: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    directory = tmp_path_factory.mktemp("cluster")
-    is_kafka = request.config.getoption("--system") == "kafka"
-    with (
-        KafkaCluster(kafka_libs, directory=directory)
-        if is_kafka
-        else Cluster(directory=directory, properties=STEADY, network_faults=False) as cluster
-    ):
+    with chosen_cluster(request, kafka_libs, tmp_path_factory) as cluster:
         yield cluster
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from tests.cluster.apache import STEADY, KafkaCluster
+from tests.cluster.apache import chosen_cluster
 from tests.cluster.side_by_side import OURS, THEIRS, SideBySide
 
 from tidelog.testing import Cluster
@@ -23,13 +23,7 @@ PARTITION = ("--topic", TOPIC, "--partition", "0")
 def cluster(
     request: pytest.FixtureRequest, kafka_libs: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    directory = tmp_path_factory.mktemp("cluster")
-    is_kafka = request.config.getoption("--system") == "kafka"
-    with (
-        KafkaCluster(kafka_libs, directory=directory)
-        if is_kafka
-        else Cluster(directory=directory, properties=STEADY, network_faults=False) as cluster
-    ):
+    with chosen_cluster(request, kafka_libs, tmp_path_factory) as cluster:
         cluster.create_topic(TOPIC, partitions=3, replication_factor=3)
         yield cluster
 
