@@ -15,12 +15,13 @@ AVRO = '{"type":"record","name":"r","fields":[{"name":"n","type":"long"}]}'
 JSON_SETTINGS: dict[str, object] = {"max_value_bytes": MEGABYTE}
 AVRO_SETTINGS: dict[str, object] = {
     "value_format": "avro",
-    "schema": AVRO,
     "avro_registry_header": True,
     "avro_schema_id": SCHEMA_ID,
 }
 SETTINGS = {"json": JSON_SETTINGS, "avro": AVRO_SETTINGS}
 """The settings of `ingest` for each format of values."""
+SCHEMAS = {"avro": AVRO}
+"""The schemas of the formats that need a file with the schema."""
 
 
 class Poison(NamedTuple):

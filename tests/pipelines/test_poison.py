@@ -20,6 +20,7 @@ from tests.pipelines.poison_kinds import (
     KINDS,
     LONG_MAX,
     MEGABYTE,
+    SCHEMAS,
     SETTINGS,
     Poison,
     good_value,
@@ -103,7 +104,11 @@ def test_f91_bad_records_do_not_keep_the_others_from_their_table(
         good, source = count - len(bad), f"{topic}-{name}"
         write_around(cluster, source, values, good, [*bad, *odd])
         out, started = tmp_path / name, time.monotonic()
-        ingest.run(spark, settings(cluster, out, topics=source, **SETTINGS[values]))
+        how = dict(SETTINGS[values])
+        if values in SCHEMAS:
+            (tmp_path / "schema").write_text(SCHEMAS[values])
+            how["schema"] = str(tmp_path / "schema")
+        ingest.run(spark, settings(cluster, out, topics=source, **how))
         tables = DeltaTables(spark, str(out))
         table, quarantine = tables.existing(f"tables/{source}"), tables.existing("quarantine")
         assert table.count() == good + len(odd)
