@@ -40,10 +40,6 @@ def test_f93_totals_are_written_once_although_a_micro_batch_runs_twice(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    # Without micro-batches that have no data, the last micro-batch is the one with the last totals.
-    key = "spark.sql.streaming.noDataMicroBatches.enabled"
-    request.addfinalizer(lambda: spark.conf.unset(key))
-    spark.conf.set(key, "false")
     target = f"{topic}-totals"
     for name in (topic, target):
         records.create(cluster.bootstrap, name, partitions=1)
@@ -68,6 +64,10 @@ def test_f93_totals_are_written_once_although_a_micro_batch_runs_twice(
     )
     late, in_time = order("tea", 100, 0.1), order("tea", 4, 5.5)
     records.produce(cluster.bootstrap, topic, [late, in_time])
+    # Without micro-batches that have no data, the last micro-batch is the one with the last totals.
+    key = "spark.sql.streaming.noDataMicroBatches.enabled"
+    request.addfinalizer(lambda: spark.conf.unset(key))
+    spark.conf.set(key, "false")
     transform.run(spark, settings)
     assert "1 too late for their window" in capsys.readouterr().err
     run_again_from(tmp_path / "checkpoint", batch=last_epoch(spark, settings))
