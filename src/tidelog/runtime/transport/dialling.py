@@ -41,6 +41,8 @@ class Dialler:
             sock = self._new_socket(family)
         except OSError as error:
             return error
+        except ValueError:  # the name cannot be written in a query, or has a zero byte
+            return OSError(f"{wish.host!r} is not a host name")
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         error_number = sock.connect_ex(address)

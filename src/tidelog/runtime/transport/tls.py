@@ -81,6 +81,8 @@ class TlsTransport:
                 return frames or None  # a farewell is read again if frames came before it
             used = decrypted
         self._answer_session()
+        if len(frames) > 1:
+            conn.is_bulk = False
         return frames
 
     def _decrypt(self, conn: Receiver, frames: list[memoryview], used: int) -> int | None:

@@ -30,12 +30,18 @@ class TlsSession:
     __slots__ = ("_incoming", "_object", "_outgoing", "is_established")
 
     def __init__(self, context: ssl.SSLContext, host: str | None = None) -> None:
-        """A session of a server, or of a client if `host` is the host that it connects to."""
+        """A session of a server, or of a client if `host` is the host that it connects to.
+
+        Raises TlsFailure if no certificate can be checked for that host.
+        """
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._object = context.wrap_bio(
-            self._incoming, self._outgoing, server_side=host is None, server_hostname=host or None
-        )
+        try:
+            self._object = context.wrap_bio(
+                self._incoming, self._outgoing, server_side=host is None, server_hostname=host
+            )
+        except (TypeError, ValueError):  # a zero byte, or what a name cannot have
+            raise TlsFailure(f"no certificate can have the host name {host!r}") from None
         self.is_established = False
 
     def feed(self, ciphertext: Buffer) -> None:

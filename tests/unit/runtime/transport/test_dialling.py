@@ -3,6 +3,7 @@
 import socket
 import struct
 
+import pytest
 from tests.unit.runtime.echo import ANSWER, framed, serving
 
 from tidelog.runtime.transport.limits import Limits
@@ -31,6 +32,15 @@ def test_what_can_never_be_connected_to_fails_at_once() -> None:
     with serving() as served:
         client = served.client()
         assert client.ask(connect_to(1, b"255.255.255.255")).startswith(b"failed: ")
+        assert client.ask(b"eserved") == b"served"
+
+
+@pytest.mark.parametrize("host", [b"a..b", b"x" * 70, b"a\0b"])
+def test_a_host_name_that_cannot_exist_fails_and_others_are_served(host: bytes) -> None:
+    """Another node has registered this name, so it must not end this one."""
+    with serving() as served:
+        client = served.client()
+        assert client.ask(connect_to(1, host)).startswith(b"failed: ")
         assert client.ask(b"eserved") == b"served"
 
 

@@ -27,6 +27,7 @@ from tidelog.runtime.files.disk import RealDisk
 from tidelog.runtime.transport import handshakes
 from tidelog.runtime.transport.limits import Limits
 from tidelog.runtime.transport.tls_contexts import TlsContexts
+from tidelog.runtime.transport.tls_session import TlsFailure, TlsSession
 
 LARGE = 3_000_000
 
@@ -384,3 +385,9 @@ def test_inline_certificates_and_properties_are_those_of_the_listener() -> None:
     own = tls_settings(given, LISTENER, is_sasl=False)
     with serving(contexts=contexts(own)) as served:
         assert encrypted(served).ask(b"ehello") == b"hello"
+
+
+@pytest.mark.parametrize("host", ["", "a..b", "x" * 70, ".a", "a\0b"])
+def test_a_host_name_that_no_certificate_can_have_is_a_failure(host: str) -> None:
+    with pytest.raises(TlsFailure, match="no certificate can have the host name"):
+        TlsSession(contexts().client(LISTENER, 0), host)
