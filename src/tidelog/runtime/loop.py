@@ -196,7 +196,9 @@ class Host:
         """How long to wait for input, in seconds."""
         if self.connections.is_holding or self._gateway.ready:
             return 0
-        until = min(self.connections.check_at, self._gateway.due_at)
+        until = self.connections.check_at
+        if self._gateway.due_at < until:
+            until = self._gateway.due_at
         if (deadline := self._node.next_deadline()) is not None:
             until = min(until, deadline)
         return max(0, until - self._now) / 1000
