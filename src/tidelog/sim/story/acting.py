@@ -148,6 +148,7 @@ class Actor:
     def _reread(self, places: dict[str, str]) -> str:
         self._witness.table.restart()
         return self._read(places)
+
     # -- transactions ------------------------------------------------------------------------------
 
     def _start_producer(self, places: dict[str, str]) -> str:
@@ -168,7 +169,7 @@ class Actor:
     def _end_again(self, places: dict[str, str]) -> str:
         return self._witness.transactions.end_again()
 
-    def _read(self, places: dict[str, str]) -> str:
+    def _read_committed(self, places: dict[str, str]) -> str:
         return self._witness.transactions.read(self._witness.partitions[-1])
 
     def _move(self, places: dict[str, str]) -> str:

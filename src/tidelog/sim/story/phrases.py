@@ -87,7 +87,7 @@ write_late | write late in the last transaction | with the epoch of the one that
 commit_it | commit the transaction | waits for the answer of the coordinator
 abort_it | abort the transaction |
 end_again | send the last commit again | as a network does that has delayed it
-read | read committed | the records of the topic that was created last
+read_committed | read committed | the records of the topic that was created last
 kill | kill <some> | kill -9: the process ends, its page cache stays
 power_off | power off <some> | power loss: all unsynced data is lost
 wipe | wipe <some> | give a stopped machine a new, empty disk
