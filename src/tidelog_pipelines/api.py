@@ -31,7 +31,7 @@ from tidelog_pipelines.jobs.summary import Ingested, Start, counted
 from tidelog_pipelines.options import sentences, settings_of, takes
 from tidelog_pipelines.settings import SparkSettings, located
 from tidelog_pipelines.sinks.claims import claimed
-from tidelog_pipelines.sinks.formats import FORMATS
+from tidelog_pipelines.sinks.table_formats.formats import FORMATS
 from tidelog_pipelines.sources.checkpoint import Checkpoint
 from tidelog_pipelines.sources.segments import SegmentsSource
 from tidelog_pipelines.streams import Caller

@@ -84,7 +84,7 @@ def _load_classes(scratch: Path) -> None:
 
     from tidelog_pipelines.session import spark_session
     from tidelog_pipelines.settings import SparkSettings
-    from tidelog_pipelines.sinks.delta_tables import DeltaTables
+    from tidelog_pipelines.sinks.table_formats.delta_tables import DeltaTables
     from tidelog_pipelines.sinks.tables import Batch
 
     spark = spark_session(SparkSettings(master="local[2]"), "classes", is_short=True)

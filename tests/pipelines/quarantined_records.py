@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pyspark.sql import Row, SparkSession
 
-from tidelog_pipelines.sinks.delta_tables import DeltaTables
+from tidelog_pipelines.sinks.table_formats.delta_tables import DeltaTables
 from tidelog_pipelines.sinks.tables import Batch
 
 COLUMNS = (

@@ -6,7 +6,7 @@ from pyspark.sql import Row, SparkSession
 
 from tidelog.testing import Cluster
 from tidelog_pipelines.jobs import ingest
-from tidelog_pipelines.sinks.formats import FORMATS
+from tidelog_pipelines.sinks.table_formats.formats import FORMATS
 
 
 def settings(cluster: Cluster, out: Path, **more: object) -> ingest.IngestSettings:

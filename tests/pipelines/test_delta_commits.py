@@ -5,8 +5,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tidelog_pipelines.sinks.delta_commits import rows_of_commit
-from tidelog_pipelines.sinks.delta_tables import DeltaTables
+from tidelog_pipelines.sinks.table_formats.delta_commits import rows_of_commit
+from tidelog_pipelines.sinks.table_formats.delta_tables import DeltaTables
 from tidelog_pipelines.sinks.tables import Batch
 
 

@@ -17,9 +17,9 @@ from tidelog_pipelines import jars
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs import ingest, maintain, query, replay
 from tidelog_pipelines.jobs.topic_tables import run
-from tidelog_pipelines.sinks import iceberg_tables
 from tidelog_pipelines.sinks.catalogs import require_schema
-from tidelog_pipelines.sinks.iceberg_tables import IcebergTables
+from tidelog_pipelines.sinks.table_formats import iceberg_tables
+from tidelog_pipelines.sinks.table_formats.iceberg_tables import IcebergTables
 from tidelog_pipelines.sinks.tables import Batch, Layout
 from tidelog_pipelines.transformations.fitting import completed, ddl, new_fields
 

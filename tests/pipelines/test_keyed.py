@@ -16,10 +16,10 @@ from tests.pipelines.quarantined_records import TIME, Bad, Lake
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs import replay
 from tidelog_pipelines.sinks import deletes, keyed
-from tidelog_pipelines.sinks.delta_tables import DeltaTables
 from tidelog_pipelines.sinks.destinations import Destination, destination
-from tidelog_pipelines.sinks.formats import CHANGING
 from tidelog_pipelines.sinks.modes import HISTORY, UPSERT, Mode
+from tidelog_pipelines.sinks.table_formats.delta_tables import DeltaTables
+from tidelog_pipelines.sinks.table_formats.formats import CHANGING
 from tidelog_pipelines.sinks.tables import Layout
 from tidelog_pipelines.transformations.values.decoding import Json, Text, decoded, with_deletes
 

@@ -16,9 +16,9 @@ from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs import ingest, maintain, query, replay
 from tidelog_pipelines.sinks.catalogs import require_lasting
 from tidelog_pipelines.sinks.columns import TableMismatch
-from tidelog_pipelines.sinks.delta_tables import DeltaTables
 from tidelog_pipelines.sinks.destinations import destination
 from tidelog_pipelines.sinks.identities import destinations
+from tidelog_pipelines.sinks.table_formats.delta_tables import DeltaTables
 
 DEEP = '{"id":9,"deep":{"x":{"y":1}}}'
 

@@ -29,7 +29,7 @@ from tests.pipelines.poison_kinds import (
 from tidelog.testing import Cluster
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs import ingest, query
-from tidelog_pipelines.sinks.delta_tables import DeltaTables
+from tidelog_pipelines.sinks.table_formats.delta_tables import DeltaTables
 from tidelog_pipelines.sinks.tables import Batch
 from tidelog_pipelines.streams import Caller
 

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from tidelog_pipelines.jobs.query import QuerySettings, answer, size_of
-from tidelog_pipelines.sinks.delta_tables import DeltaTables
+from tidelog_pipelines.sinks.table_formats.delta_tables import DeltaTables
 from tidelog_pipelines.sinks.tables import Batch
 
 

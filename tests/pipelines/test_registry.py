@@ -19,7 +19,7 @@ from tests.pipelines.schema_registry import SchemaRegistry, running
 from tidelog.testing import Cluster
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs import ingest
-from tidelog_pipelines.sinks.formats import FORMATS
+from tidelog_pipelines.sinks.table_formats.formats import FORMATS
 
 MONEY = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
 FIRST: dict[str, Any] = {

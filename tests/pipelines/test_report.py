@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from tests.pipelines.event_stories import START_MS, Events, a_bad_day
 
 from tidelog_pipelines.jobs import health, report
-from tidelog_pipelines.sinks.charts import TimeAxis, count, duration, opacity
+from tidelog_pipelines.sinks.reports.charts import TimeAxis, count, duration, opacity
 
 
 class Page(HTMLParser):

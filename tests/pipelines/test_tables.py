@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tidelog_pipelines.sinks.formats import FORMATS
+from tidelog_pipelines.sinks.table_formats.formats import FORMATS
 from tidelog_pipelines.sinks.tables import Batch, Tables, unseen, within
 from tidelog_pipelines.sources.checkpoint import Span
 

@@ -23,8 +23,8 @@ from tests.pipelines.single_ingest import lose_the_last_commit, rows, settings
 from tidelog.testing import Cluster
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs import ingest
-from tidelog_pipelines.sinks.formats import FORMATS
 from tidelog_pipelines.sinks.modes import HISTORY, UPSERT
+from tidelog_pipelines.sinks.table_formats.formats import FORMATS
 
 START = 1_700_000_000_000
 NO_KEY = "the record has no key"

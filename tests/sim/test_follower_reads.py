@@ -17,7 +17,7 @@ from tests.sim.replication import (
 )
 from tests.sim.talk import Talk, await_ready, await_true, running
 
-from tidelog.config.broker_keys import RACK_AWARE_SELECTOR
+from tidelog.config.keys.broker_keys import RACK_AWARE_SELECTOR
 from tidelog.config.settings import BrokerSettings
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.fetch import FetchRequest, PartitionFetched

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tidelog.config.broker_keys import BROKER_KEYS
-from tidelog.config.client_metrics_keys import CLIENT_METRICS_KEYS
-from tidelog.config.group_keys import GROUP_KEYS
-from tidelog.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES
 from tidelog.config.key import ConfigKey, ConfigScope, ConfigStatus, Support
-from tidelog.config.topic_keys import TOPIC_KEYS
+from tidelog.config.keys.broker_keys import BROKER_KEYS
+from tidelog.config.keys.client_metrics_keys import CLIENT_METRICS_KEYS
+from tidelog.config.keys.group_keys import GROUP_KEYS
+from tidelog.config.keys.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES
+from tidelog.config.keys.topic_keys import TOPIC_KEYS
 
 _HEAD = """\
 # Configuration

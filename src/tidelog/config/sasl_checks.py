@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from tidelog.config.addresses import SECURITY_PROTOCOLS, BadSetting, Listener
 from tidelog.config.jaas import BadJaas, JaasEntry, parse_jaas
-from tidelog.config.sasl_keys import jaas_text, listener_override
+from tidelog.config.keys.sasl_keys import jaas_text, listener_override
 
 SASL = frozenset((SECURITY_PROTOCOLS["SASL_PLAINTEXT"], SECURITY_PROTOCOLS["SASL_SSL"]))
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")

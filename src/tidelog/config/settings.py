@@ -20,9 +20,9 @@ from tidelog.config.addresses import (
     parse_security_map,
     parse_voters,
 )
-from tidelog.config.broker_keys import BROKER_KEYS
-from tidelog.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES
 from tidelog.config.key import BadValue, Value
+from tidelog.config.keys.broker_keys import BROKER_KEYS
+from tidelog.config.keys.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES
 from tidelog.config.properties import parse_properties
 from tidelog.config.sasl_checks import check_listeners
 from tidelog.config.setting_checks import check_together

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from tidelog.config.addresses import SECURITY_PROTOCOLS, BadSetting
 from tidelog.config.key import BadValue, ConfigKey
+from tidelog.config.keys.sasl_keys import listener_override
+from tidelog.config.keys.ssl_keys import SSL_KEYS
 from tidelog.config.principal_mapping import BadMappingRule, MappingRule, parse_mapping_rules
 from tidelog.config.sasl_checks import SASL
-from tidelog.config.sasl_keys import listener_override
-from tidelog.config.ssl_keys import SSL_KEYS
 
 ENCRYPTED = frozenset((SECURITY_PROTOCOLS["SSL"], SECURITY_PROTOCOLS["SASL_SSL"]))
 

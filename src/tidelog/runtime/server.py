@@ -14,8 +14,8 @@ from contextlib import suppress
 from threading import Thread
 
 from tidelog.api.registry import REGISTRY
+from tidelog.config.keys.unused_keys import unused_keys_message
 from tidelog.config.settings import BadSetting, BrokerSettings, parse_properties
-from tidelog.config.unused_keys import unused_keys_message
 from tidelog.controller.configs.connection_limits import connection_limits
 from tidelog.controller.image.image import ClusterImage
 from tidelog.node.node import Node, NotFormatted, UnusableMetadata

@@ -8,9 +8,9 @@ from difflib import get_close_matches
 from inspect import Parameter, signature
 from typing import Any, NamedTuple
 
-from tidelog.config.broker_keys import BROKER_KEYS
-from tidelog.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES
-from tidelog.config.topic_keys import TOPIC_KEYS
+from tidelog.config.keys.broker_keys import BROKER_KEYS
+from tidelog.config.keys.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES
+from tidelog.config.keys.topic_keys import TOPIC_KEYS
 
 PROPERTIES = frozenset({*BROKER_KEYS, *IGNORED_KEYS, "broker.id"})
 """The broker properties of Kafka and of Tidelog."""

@@ -9,7 +9,7 @@ from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs.ingest import IngestSettings, plan
 from tidelog_pipelines.jobs.value_columns import ValueColumns
 from tidelog_pipelines.sinks.destinations import destination
-from tidelog_pipelines.sinks.no_tables import NoTables
+from tidelog_pipelines.sinks.table_formats.no_tables import NoTables
 from tidelog_pipelines.sinks.tables import Batch
 from tidelog_pipelines.transformations.values.decoding import decoded, quarantined, table_rows
 

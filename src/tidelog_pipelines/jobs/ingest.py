@@ -30,10 +30,10 @@ from tidelog_pipelines.settings import (
 from tidelog_pipelines.sinks.catalogs import require_lasting, require_schema
 from tidelog_pipelines.sinks.claims import claimed, turn
 from tidelog_pipelines.sinks.destinations import destination
-from tidelog_pipelines.sinks.formats import FORMATS, ICEBERG
 from tidelog_pipelines.sinks.group_offsets import GroupOffsets
 from tidelog_pipelines.sinks.identities import Identities
 from tidelog_pipelines.sinks.modes import APPEND, MODES, Mode
+from tidelog_pipelines.sinks.table_formats.formats import FORMATS, ICEBERG
 from tidelog_pipelines.sources.checkpoint import Checkpoint, parse_ends
 from tidelog_pipelines.sources.kafka import Subscription, Topics, stream
 from tidelog_pipelines.sources.registry import Registry, RegistryClient

@@ -26,10 +26,10 @@ from tidelog_pipelines.sinks import dead_letters, deletes, keyed, replayed
 from tidelog_pipelines.sinks.claims import turn
 from tidelog_pipelines.sinks.columns import check_columns
 from tidelog_pipelines.sinks.destinations import Destination
-from tidelog_pipelines.sinks.formats import FORMATS
 from tidelog_pipelines.sinks.identities import Identities
 from tidelog_pipelines.sinks.modes import APPEND, Mode, check_mode
 from tidelog_pipelines.sinks.quarantine import QUARANTINE
+from tidelog_pipelines.sinks.table_formats.formats import FORMATS
 from tidelog_pipelines.sinks.tables import (
     RECORD,
     Batch,

@@ -18,10 +18,10 @@ from tidelog_pipelines.settings import SparkSettings, clustering, located, pairs
 from tidelog_pipelines.sinks import deletes
 from tidelog_pipelines.sinks.claims import require_directory, turn
 from tidelog_pipelines.sinks.destinations import shown
-from tidelog_pipelines.sinks.formats import CHANGING, ICEBERG
 from tidelog_pipelines.sinks.identities import destinations
 from tidelog_pipelines.sinks.quarantine import QUARANTINE
 from tidelog_pipelines.sinks.stored_formats import StoredFormats, needs_iceberg
+from tidelog_pipelines.sinks.table_formats.formats import CHANGING, ICEBERG
 from tidelog_pipelines.sinks.tables import ChangingTables, Compaction
 
 ABOUT = """\

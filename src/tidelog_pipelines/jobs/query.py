@@ -13,10 +13,10 @@ from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import SparkSettings, has_scheme, located, parse, setting
 from tidelog_pipelines.sinks.destinations import view_of
-from tidelog_pipelines.sinks.formats import CHANGING, FORMATS, ICEBERG
 from tidelog_pipelines.sinks.identities import destinations
 from tidelog_pipelines.sinks.quarantine import QUARANTINE
 from tidelog_pipelines.sinks.stored_formats import needs_iceberg, stored_format
+from tidelog_pipelines.sinks.table_formats.formats import CHANGING, FORMATS, ICEBERG
 from tidelog_pipelines.sinks.tables import Tables, in_catalog
 
 ABOUT = """\

@@ -16,8 +16,8 @@ from tidelog_pipelines.jobs.value_formats import registry_plan
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import SparkSettings, like, located, parse, setting
 from tidelog_pipelines.sinks.claims import claimed, require_directory, turn
-from tidelog_pipelines.sinks.formats import CHANGING, ICEBERG
 from tidelog_pipelines.sinks.stored_formats import needs_iceberg
+from tidelog_pipelines.sinks.table_formats.formats import CHANGING, ICEBERG
 from tidelog_pipelines.sources.registry import RegistryClient
 
 ABOUT = """\

@@ -11,8 +11,8 @@ from tidelog_pipelines import failures
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import KafkaSettings, parse, setting
-from tidelog_pipelines.sinks.report_page import page
-from tidelog_pipelines.sinks.report_rows import gathered
+from tidelog_pipelines.sinks.reports.report_page import page
+from tidelog_pipelines.sinks.reports.report_rows import gathered
 from tidelog_pipelines.sources.event_logs import AUTO, recorded_events
 from tidelog_pipelines.transformations.health import follower_states
 from tidelog_pipelines.transformations.health_tables import batch_tables

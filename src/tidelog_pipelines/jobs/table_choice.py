@@ -6,8 +6,8 @@ from tidelog_pipelines.jobs.value_columns import UNWRAPPED
 from tidelog_pipelines.jobs.value_formats import ValueSource
 from tidelog_pipelines.settings import clustering
 from tidelog_pipelines.sinks.destinations import check_name
-from tidelog_pipelines.sinks.formats import CHANGING
 from tidelog_pipelines.sinks.modes import APPEND, Mode
+from tidelog_pipelines.sinks.table_formats.formats import CHANGING
 from tidelog_pipelines.sinks.tables import Layout
 from tidelog_pipelines.transformations.values.debezium import NO_ENVELOPE
 

@@ -13,7 +13,7 @@ from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.settings import has_scheme
 from tidelog_pipelines.sinks.columns import TableMismatch
 from tidelog_pipelines.sinks.destinations import Destination, shown
-from tidelog_pipelines.sinks.formats import CHANGING, DELTA, ICEBERG
+from tidelog_pipelines.sinks.table_formats.formats import CHANGING, DELTA, ICEBERG
 from tidelog_pipelines.sinks.tables import ABSENT, ChangingTables, in_catalog
 
 SIGNS = {DELTA: "_delta_log", ICEBERG: "metadata/version-hint.text"}

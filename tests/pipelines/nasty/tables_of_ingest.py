@@ -14,7 +14,7 @@ from tests.pipelines.nasty.cuts import random_cuts
 
 from tidelog.testing import Cluster
 from tidelog_pipelines.jobs import ingest
-from tidelog_pipelines.sinks.formats import FORMATS
+from tidelog_pipelines.sinks.table_formats.formats import FORMATS
 
 
 class Written(NamedTuple):

@@ -12,8 +12,8 @@ from tidelog_pipelines.jobs.topic_tables.book import Book
 from tidelog_pipelines.jobs.topic_tables.table_settings import TableSettings
 from tidelog_pipelines.jobs.topic_tables.table_upkeep import TableUpkeep
 from tidelog_pipelines.jobs.topic_tables.watch import Look, TableTopic
-from tidelog_pipelines.sinks.delta_tables import DeltaTables
 from tidelog_pipelines.sinks.stored_formats import StoredFormats
+from tidelog_pipelines.sinks.table_formats.delta_tables import DeltaTables
 from tidelog_pipelines.sinks.tables import Batch, Layout
 
 AN_HOUR = datetime.timedelta(hours=1)

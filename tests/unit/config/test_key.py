@@ -2,10 +2,10 @@
 
 import pytest
 
-from tidelog.config.broker_keys import BROKER_KEYS, DYNAMIC_KEYS
-from tidelog.config.ignored_keys import IGNORED_KEYS
 from tidelog.config.key import BadValue, Value
-from tidelog.config.topic_keys import SYNONYMS, TOPIC_KEYS
+from tidelog.config.keys.broker_keys import BROKER_KEYS, DYNAMIC_KEYS
+from tidelog.config.keys.ignored_keys import IGNORED_KEYS
+from tidelog.config.keys.topic_keys import SYNONYMS, TOPIC_KEYS
 
 
 @pytest.mark.parametrize(

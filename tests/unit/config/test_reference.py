@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from tidelog.config.broker_keys import BROKER_KEYS
-from tidelog.config.ignored_keys import IGNORED_KEYS
+from tidelog.config.keys.broker_keys import BROKER_KEYS
+from tidelog.config.keys.ignored_keys import IGNORED_KEYS
+from tidelog.config.keys.topic_keys import TOPIC_KEYS
 from tidelog.config.reference import configuration_page
-from tidelog.config.topic_keys import TOPIC_KEYS
 
 PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
 

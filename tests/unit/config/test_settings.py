@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from tests.unit.controller.support import PROPERTIES
 
-from tidelog.config.broker_keys import BROKER_KEYS
+from tidelog.config.keys.broker_keys import BROKER_KEYS
 from tidelog.config.settings import BadSetting, BrokerSettings, Listener, VoterAddress
 
 BROKER_ONLY = {

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tidelog.config.broker_keys import BROKER_KEYS
-from tidelog.config.client_metrics_keys import CLIENT_METRICS_KEYS
-from tidelog.config.group_keys import GROUP_KEYS
-from tidelog.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES
 from tidelog.config.key import ConfigKey, ConfigScope, ConfigStatus
+from tidelog.config.keys.broker_keys import BROKER_KEYS
+from tidelog.config.keys.client_metrics_keys import CLIENT_METRICS_KEYS
+from tidelog.config.keys.group_keys import GROUP_KEYS
+from tidelog.config.keys.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES
+from tidelog.config.keys.topic_keys import SYNONYMS, TOPIC_KEYS
 from tidelog.config.settings import BrokerSettings
-from tidelog.config.topic_keys import SYNONYMS, TOPIC_KEYS
 
 SOURCE = Path(__file__).parents[3] / "src" / "tidelog"
 TABLES_JOB = SOURCE.parent / "tidelog_pipelines" / "jobs" / "topic_tables"
@@ -36,7 +36,7 @@ def serving_code() -> str:
 
 @cache
 def parsing_code() -> str:
-    names = ("settings.py", "sasl_keys.py", "tls_settings.py")
+    names = ("settings.py", "setting_checks.py", "keys/sasl_keys.py", "tls_settings.py")
     return "\n".join((SOURCE / "config" / name).read_text() for name in names)
 
 

@@ -26,10 +26,10 @@ from kio.schema.describe_configs.v4.response import (
 from tidelog.api.admin.config_resources import RESOURCE_TYPES, is_node_id
 from tidelog.api.handler import Disconnect, Handling, Request
 from tidelog.api.slicing import PAUSE, Pace
-from tidelog.config.broker_keys import DYNAMIC_KEYS
-from tidelog.config.client_metrics_keys import CLIENT_METRICS_KEYS
-from tidelog.config.group_keys import GROUP_KEYS
 from tidelog.config.key import ConfigKey, ConfigType
+from tidelog.config.keys.broker_keys import DYNAMIC_KEYS
+from tidelog.config.keys.client_metrics_keys import CLIENT_METRICS_KEYS
+from tidelog.config.keys.group_keys import GROUP_KEYS
 from tidelog.config.resource_type import ResourceType
 from tidelog.controller.configs.effective import (
     ConfigSource,

@@ -6,13 +6,13 @@ Error codes and messages are the same as in Kafka, because tools and users look 
 import re
 from collections.abc import Callable, Mapping
 
-from tidelog.config.broker_keys import BROKER_KEYS, DYNAMIC_KEYS
-from tidelog.config.client_metrics_keys import CLIENT_METRICS_KEYS
-from tidelog.config.group_keys import GROUP_KEYS
-from tidelog.config.ignored_keys import IGNORED_KEYS
 from tidelog.config.key import BadValue, ConfigKey
+from tidelog.config.keys.broker_keys import BROKER_KEYS, DYNAMIC_KEYS
+from tidelog.config.keys.client_metrics_keys import CLIENT_METRICS_KEYS
+from tidelog.config.keys.group_keys import GROUP_KEYS
+from tidelog.config.keys.ignored_keys import IGNORED_KEYS
+from tidelog.config.keys.topic_keys import TOPIC_KEYS
 from tidelog.config.settings import BrokerSettings
-from tidelog.config.topic_keys import TOPIC_KEYS
 from tidelog.controller.decide.decision import Refusal
 from tidelog.controller.decide.topic_names import name_problem
 from tidelog.controller.image.image import (

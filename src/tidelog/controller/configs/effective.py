@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from tidelog.config.broker_keys import BROKER_KEYS
 from tidelog.config.key import BadValue, ConfigKey, Value
+from tidelog.config.keys.broker_keys import BROKER_KEYS
+from tidelog.config.keys.topic_keys import SYNONYMS, TOPIC_KEYS, BrokerSynonym
 from tidelog.config.settings import BrokerSettings
-from tidelog.config.topic_keys import SYNONYMS, TOPIC_KEYS, BrokerSynonym
 from tidelog.controller.image.image import (
     BROKER_RESOURCE,
     CLUSTER_DEFAULT,

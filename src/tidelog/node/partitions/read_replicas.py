@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tidelog.config.broker_keys import RACK_AWARE_SELECTOR
+from tidelog.config.keys.broker_keys import RACK_AWARE_SELECTOR
 from tidelog.controller.image.image import ClusterImage
 from tidelog.model.effects import Reader
 from tidelog.model.ids import NO_OFFSET, NodeId, Offset

@@ -4,8 +4,8 @@ A replica is throttled only if it is not in sync and the topic's configuration l
 replicas are not throttled, so a throttle never delays an acknowledgement.
 """
 
-from tidelog.config.broker_keys import BROKER_KEYS
 from tidelog.config.key import BadValue
+from tidelog.config.keys.broker_keys import BROKER_KEYS
 from tidelog.controller.image.image import BROKER_RESOURCE, CLUSTER_DEFAULT, ClusterImage
 from tidelog.model.ids import Millis, NodeId
 from tidelog.node.clock import Clock

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from tidelog.api.handler import Request
 from tidelog.api.registry import Api
 from tidelog.config.jaas import parse_jaas
+from tidelog.config.keys.sasl_keys import jaas_text, listener_override
 from tidelog.config.principal_mapping import NoMatchingRule, user_of
 from tidelog.config.sasl_checks import SASL
-from tidelog.config.sasl_keys import jaas_text, listener_override
 from tidelog.config.settings import BrokerSettings
 from tidelog.model.authentication import Authenticate, BeginAuthentication, SaslAnswer
 from tidelog.model.dice import Dice

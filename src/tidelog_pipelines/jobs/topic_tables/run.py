@@ -41,10 +41,10 @@ from tidelog_pipelines.settings import (
 )
 from tidelog_pipelines.sinks.claims import claimed
 from tidelog_pipelines.sinks.destinations import destination
-from tidelog_pipelines.sinks.formats import CHANGING, DELTA, ICEBERG
 from tidelog_pipelines.sinks.group_offsets import GroupOffsets
 from tidelog_pipelines.sinks.quarantine import QUARANTINE
 from tidelog_pipelines.sinks.stored_formats import StoredFormats, needs_iceberg
+from tidelog_pipelines.sinks.table_formats.formats import CHANGING, DELTA, ICEBERG
 from tidelog_pipelines.sources.checkpoint import Ends
 from tidelog_pipelines.sources.kafka import Subscription, stream
 from tidelog_pipelines.sources.registry import Registry

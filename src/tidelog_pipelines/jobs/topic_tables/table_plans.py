@@ -6,8 +6,8 @@ from tidelog_pipelines.jobs.plan import Plan
 from tidelog_pipelines.jobs.topic_tables.table_settings import TableSettings
 from tidelog_pipelines.jobs.value_formats import ValueSource, registry_plan, value_format
 from tidelog_pipelines.settings import KafkaSettings, check_clustering
-from tidelog_pipelines.sinks.formats import DELTA, ICEBERG
 from tidelog_pipelines.sinks.modes import APPEND
+from tidelog_pipelines.sinks.table_formats.formats import DELTA, ICEBERG
 from tidelog_pipelines.sinks.tables import Layout
 from tidelog_pipelines.sources.registry import Registry
 from tidelog_pipelines.transformations.values.decoding import Text

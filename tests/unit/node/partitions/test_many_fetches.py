@@ -6,7 +6,7 @@ import pytest
 from tests.sim.messages import create_topic, produce_to
 from tests.unit.node.bench import Bench
 
-from tidelog.config.broker_keys import RACK_AWARE_SELECTOR
+from tidelog.config.keys.broker_keys import RACK_AWARE_SELECTOR
 from tidelog.model.ids import ConnId
 from tidelog.protocol.fetch.request import FetchPartition, FetchRequest
 from tidelog.protocol.records.records import Record, build_batch

@@ -3,7 +3,7 @@
 from tidelog.config import reasons
 from tidelog.config.checks import at_least, between, level_or, one_of, unlimited_or_positive
 from tidelog.config.key import ConfigScope, boolean, double, int32, int64, string, strings
-from tidelog.config.topic_keys import COMPRESSION_TYPES, TIMESTAMP_TYPES
+from tidelog.config.keys.topic_keys import COMPRESSION_TYPES, TIMESTAMP_TYPES
 
 _FOREVER = (1 << 63) - 1
 CLUSTER_WIDE = ConfigScope.CLUSTER_WIDE

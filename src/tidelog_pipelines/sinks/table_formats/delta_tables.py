@@ -15,7 +15,7 @@ from pyspark.sql.types import DataType, StructType
 
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.sinks.columns import has_column
-from tidelog_pipelines.sinks.delta_commits import rows_of_commit
+from tidelog_pipelines.sinks.table_formats.delta_commits import rows_of_commit
 from tidelog_pipelines.sinks.tables import (
     BY_DATE,
     Batch,

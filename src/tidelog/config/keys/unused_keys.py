@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterable
 
-from tidelog.config.broker_keys import BROKER_KEYS
-from tidelog.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES
 from tidelog.config.key import ENFORCED, ConfigStatus, Support
-from tidelog.config.ssl_keys import SSL_KEYS
+from tidelog.config.keys.broker_keys import BROKER_KEYS
+from tidelog.config.keys.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES
+from tidelog.config.keys.ssl_keys import SSL_KEYS
 
 _ENFORCED_PER_LISTENER = re.compile(
     r"listener\.name\.[^.]+\."

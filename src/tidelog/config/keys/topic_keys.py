@@ -16,7 +16,7 @@ from tidelog.config.key import (
     string,
     strings,
 )
-from tidelog.config.table_keys import TABLE_KEYS
+from tidelog.config.keys.table_keys import TABLE_KEYS
 
 _FOREVER = (1 << 63) - 1
 

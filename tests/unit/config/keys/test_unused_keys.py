@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidelog.config.unused_keys import unused_keys_message
+from tidelog.config.keys.unused_keys import unused_keys_message
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as f
 
-from tidelog_pipelines.sinks.report_model import (
+from tidelog_pipelines.sinks.reports.report_model import (
     KINDS,
     Cause,
     Day,

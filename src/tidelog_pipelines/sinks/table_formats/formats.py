@@ -1,8 +1,8 @@
 """The formats of tables, by the names that users give."""
 
-from tidelog_pipelines.sinks.delta_tables import DeltaTables
-from tidelog_pipelines.sinks.iceberg_tables import IcebergTables
-from tidelog_pipelines.sinks.parquet_tables import ParquetTables
+from tidelog_pipelines.sinks.table_formats.delta_tables import DeltaTables
+from tidelog_pipelines.sinks.table_formats.iceberg_tables import IcebergTables
+from tidelog_pipelines.sinks.table_formats.parquet_tables import ParquetTables
 from tidelog_pipelines.sinks.tables import ChangingTables, Tables
 
 DELTA, ICEBERG = "delta", "iceberg"

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from html import escape
 from math import log10
 
-from tidelog_pipelines.sinks.report_model import Failover, LagCell, Line
+from tidelog_pipelines.sinks.reports.report_model import Failover, LagCell, Line
 
 WIDTH = 1120
 LABELS = 190

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 
 from tidelog.config import reasons
 from tidelog.config.checks import at_least, between, host_counts, one_of
-from tidelog.config.coordinator_keys import GROUP_COORDINATOR_KEYS, TRANSACTION_KEYS
-from tidelog.config.ignored_keys import IGNORED_KEYS, IgnoredKey
 from tidelog.config.key import (
     ConfigKey,
     ConfigScope,
@@ -20,12 +18,14 @@ from tidelog.config.key import (
     string,
     strings,
 )
-from tidelog.config.log_keys import LOG_KEYS
-from tidelog.config.quorum_keys import QUORUM_KEYS
-from tidelog.config.sasl_keys import SASL_KEYS
-from tidelog.config.security_keys import SECURITY_KEYS
-from tidelog.config.share_keys import SHARE_KEYS
-from tidelog.config.ssl_keys import SSL_KEYS
+from tidelog.config.keys.coordinator_keys import GROUP_COORDINATOR_KEYS, TRANSACTION_KEYS
+from tidelog.config.keys.ignored_keys import IGNORED_KEYS, IgnoredKey
+from tidelog.config.keys.log_keys import LOG_KEYS
+from tidelog.config.keys.quorum_keys import QUORUM_KEYS
+from tidelog.config.keys.sasl_keys import SASL_KEYS
+from tidelog.config.keys.security_keys import SECURITY_KEYS
+from tidelog.config.keys.share_keys import SHARE_KEYS
+from tidelog.config.keys.ssl_keys import SSL_KEYS
 
 _MOST = (1 << 31) - 1
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 
-from tidelog_pipelines.sinks.charts import (
+from tidelog_pipelines.sinks.reports.charts import (
     TimeAxis,
     clock,
     count,
@@ -14,7 +14,7 @@ from tidelog_pipelines.sinks.charts import (
     isr_time_line,
     lag_heat_map,
 )
-from tidelog_pipelines.sinks.report_model import Report
+from tidelog_pipelines.sinks.reports.report_model import Report
 
 STYLE = Path(__file__).with_name("report.css")
 LISTED = 12

@@ -1,0 +1,1 @@
+"""The table of configuration keys, one module per subject."""

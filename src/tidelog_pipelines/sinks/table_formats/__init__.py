@@ -1,0 +1,1 @@
+"""The formats of tables: Delta, Iceberg and Parquet."""
