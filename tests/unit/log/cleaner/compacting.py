@@ -76,6 +76,8 @@ def write(
         is_transactional=transactional,
         compression=compression,
     )
+    if transactional:
+        log.transaction_verified(producer, log.marker_offset(producer))
     appended = log.append_as_leader(
         memoryview(bytearray(batch)), leader_epoch, NOW, AppendOrigin.CLIENT
     )
