@@ -9,6 +9,11 @@ from tests.clients.librdkafka import QUIET
 
 PARTITIONS = 3
 INPUT, OUTPUT = "input", "output"
+SEND_SECONDS = 20
+
+
+class ClientHangs(Exception):
+    """A call of librdkafka does not return, although its timeout has passed."""
 
 
 def fill(bootstrap: str, count: int) -> None:
@@ -58,8 +63,8 @@ class Copier(threading.Thread):
             producer.init_transactions(60)
             consumer.subscribe([INPUT])
             self._copy(consumer, producer)
-        except KafkaException as error:
-            self.failures.append(str(error))
+        except (KafkaException, ClientHangs) as error:
+            self.failures.append(repr(error))
         finally:
             consumer.close()
 
@@ -78,9 +83,7 @@ class Copier(threading.Thread):
                     producer.poll(0)
                 positions = consumer.position(consumer.assignment())
                 group = consumer.consumer_group_metadata()
-                producer.send_offsets_to_transaction(
-                    [at for at in positions if at.offset >= 0], group, 60
-                )
+                self._send_offsets(producer, [at for at in positions if at.offset >= 0], group)
                 if turn % 5 == 0:
                     self._abort(consumer, producer)
                 else:
@@ -90,6 +93,30 @@ class Copier(threading.Thread):
                     raise
                 self.failures.append(str(error))
                 self._abort(consumer, producer)
+
+    def _send_offsets(
+        self, producer: Producer, offsets: list[TopicPartition], group: object
+    ) -> None:
+        """Send the offsets; raises `ClientHangs` if librdkafka does not return.
+
+        It ignores the timeout of this call, and may wait forever if the coordinator dies (its
+        issues 5456 and 5511). The next life fences the producer that is left behind.
+        """
+        failures: list[KafkaException] = []
+
+        def send() -> None:
+            try:
+                producer.send_offsets_to_transaction(offsets, group, SEND_SECONDS)
+            except KafkaException as failure:
+                failures.append(failure)
+
+        sending = threading.Thread(target=send, daemon=True)
+        sending.start()
+        sending.join(2 * SEND_SECONDS)
+        if sending.is_alive():
+            raise ClientHangs
+        if failures:
+            raise failures[0]
 
     def _abort(self, consumer: Consumer, producer: Producer) -> None:
         self._retry(producer.abort_transaction)

@@ -1,5 +1,6 @@
 """A part of a micro-batch is written once, however its tries are cut, mixed and killed (F93)."""
 
+import threading
 from collections.abc import Iterable
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.pipelines.transactional.transactions_in_memory import Attempt, MemoryCluster, Write
 
+from tidelog_pipelines.failures import TRANSACTION_LOST
 from tidelog_pipelines.sinks.transactional.markers import (
     FIRST_DAY_MS,
     Marker,
@@ -21,6 +23,7 @@ from tidelog_pipelines.sinks.transactional.writer import (
     Record,
     Transactions,
     WriteFailed,
+    bounded,
     write_once,
 )
 
@@ -159,3 +162,14 @@ def test_a_micro_batch_that_is_committed_in_part_keeps_its_writers() -> None:
     assert not must_keep_writers(5, {})
     assert not must_keep_writers(5, {0: Marker(4, 2, "p"), 1: Marker(4, 2, "p")})
     assert must_keep_writers(5, {0: Marker(5, 2, "p"), 1: Marker(4, 2, "p")})
+
+
+def test_a_call_that_never_returns_ends_the_try() -> None:
+    with pytest.raises(WriteFailed, match=TRANSACTION_LOST):
+        bounded(threading.Event().wait, 0.01)
+
+
+def test_a_bounded_call_returns_its_result_or_its_error() -> None:
+    assert bounded(lambda: 7, 60) == 7
+    with pytest.raises(ZeroDivisionError):
+        bounded(lambda: 1 // 0, 60)

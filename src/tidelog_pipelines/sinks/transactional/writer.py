@@ -8,6 +8,7 @@ marker are written in one transaction.
 
 import contextlib
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -157,7 +158,10 @@ class KafkaTransactions:
         group = self._consumer.consumer_group_metadata()
         self._deadline = time.monotonic() + PATIENCE_SECONDS
         send = self._producer.send_offsets_to_transaction
-        insist(lambda: send([where], group, STEP_SECONDS), self._deadline)
+        insist(
+            lambda: bounded(lambda: send([where], group, STEP_SECONDS), PATIENCE_SECONDS),
+            self._deadline,
+        )
         insist(lambda: self._producer.commit_transaction(STEP_SECONDS), self._deadline)
 
     def abort(self) -> None:
@@ -165,6 +169,32 @@ class KafkaTransactions:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+def bounded(call: Callable[[], T], seconds: float) -> T:
+    """The result of a call that may never return; raises `WriteFailed` if it takes too long.
+
+    librdkafka ignores the timeout of send_offsets_to_transaction, and may wait forever if the
+    group's coordinator dies (its issues 5456 and 5511). The thread is left behind. The next try
+    fences its producer.
+    """
+    results: list[T] = []
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(call())
+        except BaseException as failure:
+            failures.append(failure)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if failures:
+        raise failures[0]
+    if not results:
+        raise WriteFailed(f"{TRANSACTION_LOST}: the client waited for a coordinator that is gone.")
+    return results[0]
 
 
 def insist(call: Callable[[], T], deadline: float) -> T:
