@@ -7,9 +7,9 @@ from kio.schema.describe_cluster.v2.response import DescribeClusterBroker
 
 from tidelog.cli import options
 from tidelog.cli.output.table import table
-from tidelog.client import quorum_admin
+from tidelog.client.administration import quorum_admin
+from tidelog.client.administration.feature_admin import FeatureRange, describe_features
 from tidelog.client.client import Client
-from tidelog.client.feature_admin import FeatureRange, describe_features
 from tidelog.model.user_error import UserError
 
 

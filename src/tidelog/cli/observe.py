@@ -15,8 +15,8 @@ from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResponse
 from tidelog.cli import options
 from tidelog.cli.kafka_tools.topics import topic_pattern
 from tidelog.client import admin
+from tidelog.client.administration.config_admin import describe_configs
 from tidelog.client.client import Client
-from tidelog.client.config_admin import describe_configs
 from tidelog.client.producer import ACKS_ALL, Producer
 from tidelog.client.replica_offsets import PartitionOffsets, look
 from tidelog.config.resource_type import ResourceType

@@ -17,8 +17,8 @@ from tidelog.cli.finding import found_bootstrap, found_directory
 from tidelog.cli.output.tables_report import as_json, as_text, table_rows
 from tidelog.cli.pipeline import start_module
 from tidelog.client import admin
+from tidelog.client.administration.config_admin import describe_configs
 from tidelog.client.client import Client
-from tidelog.client.config_admin import describe_configs
 from tidelog.client.replica_offsets import high_watermarks
 from tidelog.config.resource_type import ResourceType
 from tidelog.model.ids import Offset, TopicPartition

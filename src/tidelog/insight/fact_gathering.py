@@ -8,9 +8,10 @@ from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
 from kio.schema.describe_log_dirs.v4 import request as log_dirs
 from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResponse
 
-from tidelog.client import admin, quorum_admin
+from tidelog.client import admin
+from tidelog.client.administration import quorum_admin
+from tidelog.client.administration.config_admin import Config, describe_configs
 from tidelog.client.client import Client
-from tidelog.client.config_admin import Config, describe_configs
 from tidelog.client.replica_offsets import PAGE, look
 from tidelog.client.replica_offsets import PartitionOffsets as Looked
 from tidelog.config.resource_type import ResourceType

@@ -18,8 +18,8 @@ from tests.pipelines import records
 from tests.pipelines.chaos import PATIENCE_SECONDS, QUICK, Driver
 from tests.pipelines.single_ingest import rows
 
+from tidelog.client.administration.config_admin import alter_configs
 from tidelog.client.client import Client
-from tidelog.client.config_admin import alter_configs
 from tidelog.config.resource_type import ResourceType
 from tidelog.testing import Cluster
 

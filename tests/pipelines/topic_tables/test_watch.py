@@ -9,8 +9,8 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource
 from tests.pipelines import records
 
+from tidelog.client.administration.config_admin import alter_configs
 from tidelog.client.client import Client
-from tidelog.client.config_admin import alter_configs
 from tidelog.config.resource_type import ResourceType
 from tidelog.testing import Cluster
 from tidelog_pipelines.failures import JobFailed

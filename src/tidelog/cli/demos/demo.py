@@ -11,7 +11,8 @@ from tidelog.cli.demos.demo_acks import acks
 from tidelog.cli.demos.demo_load import Load, Tally, read_back, tally
 from tidelog.cli.demos.screen import Screen
 from tidelog.cli.replicas import report
-from tidelog.client import admin, quorum_admin
+from tidelog.client import admin
+from tidelog.client.administration import quorum_admin
 from tidelog.client.client import Client
 from tidelog.client.replica_offsets import look
 from tidelog.clusters.throwaway_cluster import ThrowawayCluster

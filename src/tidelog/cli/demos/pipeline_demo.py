@@ -18,7 +18,8 @@ import click
 from tidelog.cli.demos.orders import OrderLoad
 from tidelog.cli.demos.screen import Screen
 from tidelog.cli.pipeline import prepare
-from tidelog.client import admin, quorum_admin
+from tidelog.client import admin
+from tidelog.client.administration import quorum_admin
 from tidelog.client.client import Client
 from tidelog.clusters.throwaway_cluster import ThrowawayCluster
 from tidelog.model.ids import NO_NODE, NodeId

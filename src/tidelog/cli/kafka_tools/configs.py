@@ -7,13 +7,13 @@ import click
 
 from tidelog.cli import options
 from tidelog.client import admin
-from tidelog.client.client import Client
-from tidelog.client.config_admin import (
+from tidelog.client.administration.config_admin import (
     Config,
     Source,
     alter_configs,
     describe_configs,
 )
+from tidelog.client.client import Client
 from tidelog.config.resource_type import ResourceType
 from tidelog.model.user_error import UserError
 

@@ -4,9 +4,9 @@ import click
 
 from tidelog.cli import options
 from tidelog.cli.json_file import read_json
+from tidelog.client.administration.partition_admin import delete_records
 from tidelog.client.client import Client
 from tidelog.client.kafka_exceptions import exception_text
-from tidelog.client.partition_admin import delete_records
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset, TopicPartition
 from tidelog.model.user_error import UserError

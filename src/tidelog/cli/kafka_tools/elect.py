@@ -4,14 +4,14 @@ import click
 
 from tidelog.cli import options
 from tidelog.cli.json_file import read_json
-from tidelog.client.client import Client
-from tidelog.client.kafka_exceptions import exception_text
-from tidelog.client.partition_admin import (
+from tidelog.client.administration.partition_admin import (
     PREFERRED,
     UNCLEAN,
     PartitionOutcome,
     elect_leaders,
 )
+from tidelog.client.client import Client
+from tidelog.client.kafka_exceptions import exception_text
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
 from tidelog.model.user_error import UserError

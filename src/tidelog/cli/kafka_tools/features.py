@@ -7,13 +7,13 @@ import click
 
 from tidelog.cli import options
 from tidelog.cli.finding import found_bootstrap
-from tidelog.client.client import Client
-from tidelog.client.feature_admin import (
+from tidelog.client.administration.feature_admin import (
     Features,
     UpgradeType,
     describe_features,
     update_features,
 )
+from tidelog.client.client import Client
 from tidelog.client.releases import (
     METADATA_VERSION,
     METADATA_VERSIONS,

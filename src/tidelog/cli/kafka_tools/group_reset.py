@@ -12,8 +12,8 @@ import click
 
 from tidelog.cli import options
 from tidelog.client import admin
+from tidelog.client.administration.group_admin import committed_offsets
 from tidelog.client.client import Client
-from tidelog.client.group_admin import committed_offsets
 from tidelog.client.kafka_exceptions import default_message
 from tidelog.client.log_offsets import EARLIEST, LATEST, offsets_at
 from tidelog.model.errors import ErrorCode

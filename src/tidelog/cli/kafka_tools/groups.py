@@ -16,11 +16,11 @@ from tidelog.cli.kafka_tools.group_reset import (
     read_plans,
 )
 from tidelog.cli.output import group_report
-from tidelog.client import group_admin
 from tidelog.client.admin import RequestRefused
+from tidelog.client.administration import group_admin
+from tidelog.client.administration.group_description import GroupDescription, describe_group
+from tidelog.client.administration.group_lag import group_positions
 from tidelog.client.client import Client
-from tidelog.client.group_description import GroupDescription, describe_group
-from tidelog.client.group_lag import group_positions
 from tidelog.client.kafka_exceptions import default_message, exception_text
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import click
 
+from tidelog.client.administration.partition_admin import describe_log_dirs
+from tidelog.client.administration.reassignment_admin import ReplicaPlace, move_replicas
 from tidelog.client.client import BrokerNotReached, Client
-from tidelog.client.partition_admin import describe_log_dirs
-from tidelog.client.reassignment_admin import ReplicaPlace, move_replicas
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId, TopicPartition
 from tidelog.model.user_error import UserError

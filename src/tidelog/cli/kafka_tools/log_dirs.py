@@ -6,9 +6,9 @@ from typing import Any
 import click
 
 from tidelog.cli import options
+from tidelog.client.administration.partition_admin import DescribedLogDir, describe_log_dirs
 from tidelog.client.client import Client
 from tidelog.client.kafka_exceptions import exception_class
-from tidelog.client.partition_admin import DescribedLogDir, describe_log_dirs
 from tidelog.model.errors import ErrorCode
 from tidelog.model.user_error import UserError
 

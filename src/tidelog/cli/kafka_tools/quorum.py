@@ -7,7 +7,7 @@ from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
 from tidelog.cli import options
 from tidelog.cli.output import quorum_report
-from tidelog.client import quorum_admin
+from tidelog.client.administration import quorum_admin
 from tidelog.client.client import Client
 
 

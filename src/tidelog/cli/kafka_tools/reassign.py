@@ -20,9 +20,9 @@ from tidelog.cli.kafka_tools.reassignment_plan import (
     read_topics,
 )
 from tidelog.client.admin import Reassignment, ongoing_reassignments
+from tidelog.client.administration.reassignment_admin import ReplicaPlace, reassign
 from tidelog.client.client import Client
 from tidelog.client.kafka_exceptions import exception_text
-from tidelog.client.reassignment_admin import ReplicaPlace, reassign
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId, TopicPartition
 from tidelog.model.user_error import UserError

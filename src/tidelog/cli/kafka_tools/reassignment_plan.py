@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from tidelog.cli.json_file import read_json
-from tidelog.client.reassignment_admin import ReplicaPlace
+from tidelog.client.administration.reassignment_admin import ReplicaPlace
 from tidelog.model.ids import NodeId, TopicPartition
 from tidelog.model.user_error import UserError
 

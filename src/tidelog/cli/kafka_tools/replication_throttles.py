@@ -6,8 +6,8 @@ import click
 
 from tidelog.cli.kafka_tools.reassignment_plan import Assignment, ReassignmentPlan
 from tidelog.client.admin import Reassignment
+from tidelog.client.administration.config_admin import alter_configs
 from tidelog.client.client import Client
-from tidelog.client.config_admin import alter_configs
 from tidelog.config.resource_type import ResourceType
 from tidelog.model.ids import NodeId, TopicPartition
 

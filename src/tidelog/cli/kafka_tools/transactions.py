@@ -9,12 +9,12 @@ import click
 from tidelog.cli import options
 from tidelog.cli.finding import found_bootstrap
 from tidelog.cli.output.transaction_report import described, hanging, listed, producers
-from tidelog.client import transaction_admin
 from tidelog.client.admin import RequestRefused
+from tidelog.client.administration import transaction_admin
+from tidelog.client.administration.hanging_transactions import find_hanging
+from tidelog.client.administration.transaction_admin import OpenTransaction
 from tidelog.client.client import Client
-from tidelog.client.hanging_transactions import find_hanging
 from tidelog.client.kafka_exceptions import default_message
-from tidelog.client.transaction_admin import OpenTransaction
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_OFFSET, TopicPartition
 from tidelog.model.user_error import UserError

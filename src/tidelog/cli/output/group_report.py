@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from tidelog.client.group_admin import ListedGroup
-from tidelog.client.group_description import GroupDescription, MemberDescription
-from tidelog.client.group_lag import GroupPosition
+from tidelog.client.administration.group_admin import ListedGroup
+from tidelog.client.administration.group_description import GroupDescription, MemberDescription
+from tidelog.client.administration.group_lag import GroupPosition
 from tidelog.model.ids import Offset, TopicPartition
 
 MISSING = "-"

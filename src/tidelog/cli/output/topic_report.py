@@ -6,8 +6,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from tidelog.client import admin
+from tidelog.client.administration.config_admin import Config, describe_configs
 from tidelog.client.client import Client
-from tidelog.client.config_admin import Config, describe_configs
 from tidelog.config.resource_type import ResourceType
 from tidelog.model.ids import ZERO_TOPIC_ID, NodeId, TopicPartition
 

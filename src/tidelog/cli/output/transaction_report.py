@@ -7,8 +7,8 @@ from kio.schema.describe_producers.v0.response import ProducerState
 from kio.schema.describe_transactions.v0.response import TransactionState
 
 from tidelog.cli.output.columns import tabbed
-from tidelog.client.hanging_transactions import HangingTransaction
-from tidelog.client.transaction_admin import ListedTransaction
+from tidelog.client.administration.hanging_transactions import HangingTransaction
+from tidelog.client.administration.transaction_admin import ListedTransaction
 from tidelog.model.ids import Millis, NodeId
 
 NONE = "None"

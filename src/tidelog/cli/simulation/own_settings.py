@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from tidelog.cli.help.suggestions import did_you_mean
 from tidelog.client import admin
+from tidelog.client.administration.config_admin import describe_configs
 from tidelog.client.client import Client
-from tidelog.client.config_admin import describe_configs
 from tidelog.client.replica_offsets import PAGE
 from tidelog.config.resource_type import ResourceType
 from tidelog.model.user_error import UserError

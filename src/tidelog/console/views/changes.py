@@ -6,9 +6,10 @@ Each change takes the fields of a JSON body. A missing or wrong field is an erro
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from tidelog.client import admin, partition_admin
+from tidelog.client import admin
+from tidelog.client.administration import partition_admin
+from tidelog.client.administration.config_admin import alter_configs
 from tidelog.client.client import Client
-from tidelog.client.config_admin import alter_configs
 from tidelog.client.producer import ACKS_ALL, Producer
 from tidelog.config.resource_type import ResourceType
 from tidelog.console.views.group_view import reset_offsets

@@ -6,9 +6,10 @@ from typing import Any
 
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
 
-from tidelog.client import admin, quorum_admin
+from tidelog.client import admin
+from tidelog.client.administration import quorum_admin
+from tidelog.client.administration.config_admin import describe_configs
 from tidelog.client.client import Client
-from tidelog.client.config_admin import describe_configs
 from tidelog.config.resource_type import ResourceType
 from tidelog.insight.verdict import PartitionHealth, verdict
 from tidelog.model.ids import NodeId, TopicPartition

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from tidelog.client.administration.config_admin import Source, describe_configs
 from tidelog.client.client import Client
-from tidelog.client.config_admin import Source, describe_configs
 from tidelog.config.resource_type import ResourceType
 
 

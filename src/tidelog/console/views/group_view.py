@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tidelog.client import group_admin
+from tidelog.client.administration import group_admin
+from tidelog.client.administration.group_description import describe_group
+from tidelog.client.administration.group_lag import group_positions
 from tidelog.client.client import Client
-from tidelog.client.group_description import describe_group
-from tidelog.client.group_lag import group_positions
 from tidelog.client.log_offsets import EARLIEST, LATEST, offsets_at
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset, TopicPartition

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tidelog.cli.kafka_tools.reassignment_plan import alternate_racks, plan_json, proposal
 from tidelog.cli.kafka_tools.replication_throttles import moves_of
 from tidelog.client.admin import Reassignment
-from tidelog.client.reassignment_admin import ReplicaPlace
+from tidelog.client.administration.reassignment_admin import ReplicaPlace
 from tidelog.model.ids import TopicPartition
 from tidelog.model.user_error import UserError
 

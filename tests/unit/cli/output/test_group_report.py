@@ -1,8 +1,8 @@
 """The columns of groups of the consumer protocol, which Tidelog's own groups do not fill yet."""
 
 from tidelog.cli.output import group_report
+from tidelog.client.administration.group_description import GroupDescription, MemberDescription
 from tidelog.client.coordinators import GroupCoordinator
-from tidelog.client.group_description import GroupDescription, MemberDescription
 from tidelog.model.ids import TopicPartition
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from kio.schema.describe_producers.v0.response import ProducerState
 
-from tidelog.client import transaction_admin
 from tidelog.client.admin import RequestRefused
+from tidelog.client.administration import transaction_admin
 from tidelog.client.client import Client
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_OFFSET, Millis, NodeId, ProducerId, TopicPartition

@@ -14,9 +14,9 @@ from kio.schema.alter_partition_reassignments.v1.response import (
 from kio.schema.alter_replica_log_dirs.v2 import request as move
 from kio.schema.alter_replica_log_dirs.v2.response import AlterReplicaLogDirsResponse
 
+from tidelog.client.administration.partition_admin import check
 from tidelog.client.client import Client
 from tidelog.client.kafka_exceptions import default_message
-from tidelog.client.partition_admin import check
 from tidelog.client.partitions import by_topic
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId, TopicPartition

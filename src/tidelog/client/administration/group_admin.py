@@ -15,9 +15,9 @@ from kio.schema.offset_delete.v0.response import OffsetDeleteResponse
 from kio.schema.offset_fetch.v8 import request as offset_fetch
 from kio.schema.offset_fetch.v8.response import OffsetFetchResponse
 
+from tidelog.client.administration.partition_admin import check
 from tidelog.client.client import PAUSE_SECONDS, RETRY_SECONDS, Client
 from tidelog.client.coordinators import MOVED, ask_coordinator
-from tidelog.client.partition_admin import check
 from tidelog.client.partitions import by_topic
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId, Offset, TopicPartition

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from tidelog.client.administration.group_admin import Committed, committed_offsets
+from tidelog.client.administration.group_description import GroupDescription, MemberDescription
 from tidelog.client.client import Client
-from tidelog.client.group_admin import Committed, committed_offsets
-from tidelog.client.group_description import GroupDescription, MemberDescription
 from tidelog.client.log_offsets import LATEST, offsets_at
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, Offset, TopicPartition

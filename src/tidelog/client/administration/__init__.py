@@ -1,0 +1,1 @@
+"""Administrative requests: configurations, groups, partitions, the quorum, transactions."""
