@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -35,7 +36,7 @@ PROPERTIES = {
 }
 
 
-class MeasuredCluster:
+class MeasuredCluster(ABC):
     """Three brokers in a directory. The context stops them and deletes the directory."""
 
     name: str
@@ -45,13 +46,13 @@ class MeasuredCluster:
         self._layout: LocalCluster = on_free_ports(directory, BROKERS, PROPERTIES)
         self._processes: dict[NodeId, subprocess.Popen[bytes]] = {}
 
+    @abstractmethod
     def format(self, config: Path, cluster_id: str) -> list[str]:
         """The command that formats the log directory of one node."""
-        raise NotImplementedError
 
+    @abstractmethod
     def serve(self, config: Path) -> list[str]:
         """The command that runs one node."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         """Write the configuration and format the directories. No node runs yet."""

@@ -78,7 +78,7 @@ class ShareStates:
         return [key for key in self._states if key.topic_id not in image.topic_names]
 
     def cold(self, before: Millis) -> Iterator[tuple[SharePartitionKey, StoredShare]]:
-        """The share partitions whose last snapshot is older than this time and not the last."""
+        """The share partitions without a snapshot since this time, except the one written last."""
         last = max((state.snapshot_offset for state in self._states.values()), default=0)
         for key, state in list(self._states.items()):
             if state.create_timestamp <= before and state.snapshot_offset < last:

@@ -346,7 +346,7 @@ class TransactionMachine(CoordinatorMachine[TransactionRecord]):
         return min(deadline for deadline in deadlines if deadline is not None)
 
     def _first_checks(self, at: Instant) -> tuple[ChecksDue, ...]:
-        """The times of the first checks, with the first transactional id."""
+        """When to check for the first time; empty if the checks have begun already."""
         if self._checks is not None:
             return ()
         settings = self._settings
